@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/proa-dev/proa/auth"
+)
+
+//go:embed pages
+var pageFiles embed.FS
+
+// page is what the templates know.
+type page struct {
+	Title    string
+	Message  string // what went wrong, or what is so
+	Name     string // of the person who is logged in
+	CSRF     string
+	Action   string // where the form goes
+	Continue string // where to go after logging in
+	UserName string // as typed
+	App      string // the application that asks
+	Scopes   []scopeText
+	Passcode string
+
+	redirect *url.URL // where the browser may be sent after the form
+}
+
+type scopeText struct{ Name, Text string }
+
+type pages struct {
+	templates map[string]*template.Template
+	secure    bool
+	origin    string
+}
+
+func newPages(base *url.URL) pages {
+	p := pages{templates: map[string]*template.Template{}, secure: base.Scheme == "https", origin: base.Scheme + "://" + base.Host}
+	for _, name := range []string{"login", "consent", "passcode", "error", "home"} {
+		p.templates[name] = template.Must(template.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
+	}
+	return p
+}
+
+// show renders a page. A form may lead to us and, by redirect, to the one address that is registered for the application.
+func (p pages) show(w http.ResponseWriter, status int, name string, data page) {
+	var body bytes.Buffer
+	if err := p.templates[name].ExecuteTemplate(&body, "layout", data); err != nil {
+		http.Error(w, "The page cannot be shown. Try again.", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"+formTarget(data.redirect))
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Permissions-Policy", "interest-cohort=()")
+	if p.secure {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes())
+}
+
+// formTarget is the source expression of a redirect address: its origin, or its scheme when an app has one of its own.
+func formTarget(u *url.URL) string {
+	switch {
+	case u == nil:
+		return ""
+	case u.Host != "" && !strings.ContainsAny(u.Host, "'; ,"):
+		return " " + u.Scheme + "://" + u.Host
+	case u.Host == "":
+		return " " + u.Scheme + ":"
+	}
+	return ""
+}
+
+func (s *Server) style(w http.ResponseWriter, r *http.Request, _ auth.Who) error {
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	http.ServeFileFS(w, r, pageFiles, "pages/style.css")
+	return nil
+}
+
+// scopeTexts says in words what an application asks for; a scope without words is shown as it is.
+func scopeTexts(scopes []string) []scopeText {
+	words := map[string]string{
+		"openid": "Know who you are", "profile": "See your name", "email": "See your e-mail address", "uaa.user": "Act as you",
+		"cloud_controller.read": "See your apps, services and spaces", "cloud_controller.write": "Change your apps, services and spaces",
+		"cloud_controller.admin": "Administer the platform", "password.write": "Change your password",
+		"scim.read": "See all users and groups", "scim.write": "Change users and groups",
+		"notification_preferences.read": "See which notifications you get", "notification_preferences.write": "Change which notifications you get",
+	}
+	list := make([]scopeText, len(scopes))
+	for i, name := range scopes {
+		list[i] = scopeText{Name: name, Text: words[name]}
+		if list[i].Text == "" {
+			list[i].Text = name
+		}
+	}
+	return list
+}
