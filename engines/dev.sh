@@ -1,0 +1,243 @@
+#!/usr/bin/env bash
+# Runs all of Proa on this machine for development: the engines, then our own processes ("parts").
+#
+#   engines/dev.sh up      build and start what is not running or has changed; writes .run/env
+#   engines/dev.sh down    stop everything; what it stored stays
+#   engines/dev.sh status  say what runs; exits 3 when a part does not
+#   engines/dev.sh clean   stop everything and delete what it stored
+#
+# PROA_RUN (.run) holds secrets, logs, pid files and the file env; PROA_STATE holds PostgreSQL's data.
+set -euo pipefail
+umask 077 # nearly everything written here is a secret
+
+root=$(realpath "$(dirname "$0")/..")
+run=$(realpath -m "${PROA_RUN:-$root/.run}")
+postgres=$root/engines/postgres/run.sh
+parts=(auth) # in the order they start
+auth_listen=${PROA_AUTH_LISTEN:-127.0.0.1:8081}
+auth_metrics=${PROA_AUTH_METRICS_LISTEN:-127.0.0.1:9081}
+auth_url=http://$auth_listen
+
+say() { printf '%s\n' "$*"; }
+die() {
+	printf '%s\n' "$*" >&2
+	exit 1
+}
+
+# --- Parts: a pid file holds the pid, the start time of that process, and a fingerprint of what was started.
+
+# started prints when a process started, in ticks since boot, or nothing if it has ended (a zombie has). With the pid it
+# names a process for good: the pid alone may be another's by now.
+started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" { print $20 }'; }
+
+# part_pid prints the pid of a part, or nothing if it does not run.
+part_pid() {
+	local pid start _
+	read -r pid start _ 2>/dev/null <"$run/pid/$1" || return 0
+	[ "$(started "$pid")" != "$start" ] || echo "$pid"
+}
+
+# fingerprint covers a command and the content of each file it names: NAME=file, or the program itself.
+fingerprint() {
+	local word
+	for word in "$@"; do
+		printf '%s\n' "$word"
+		[ ! -f "${word#*=}" ] || sha256sum <"${word#*=}"
+	done | sha256sum | cut -c1-16
+}
+
+busy() { (exec 3<>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null; }
+
+# part_start NAME ADDRESS [NAME=value...] PROGRAM [ARGUMENT...] starts a part that listens on ADDRESS, with only the
+# given environment. It leaves a running part alone unless the command or a file it names has changed.
+part_start() {
+	local name=$1 address=$2 print pid known
+	shift 2
+	print=$(fingerprint "$@")
+	if [ -n "$(part_pid "$name")" ]; then
+		read -r _ _ known <"$run/pid/$name"
+		[ "$known" != "$print" ] || return 0
+		say "$name has changed: starting it again."
+		part_stop "$name"
+	fi
+	! busy "$address" || die "$name cannot start: something else listens on $address. Stop that, or choose another address with PROA_${name^^}_LISTEN."
+	mkdir -p "$run/log" "$run/pid"
+	[ ! -e "$run/log/$name.log" ] || mv "$run/log/$name.log" "$run/log/$name.log.1"
+	(
+		cd "$run"
+		exec 9>&- # the part must not keep our lock
+		exec setsid env -i PATH="$PATH" HOME="${HOME:-/}" LC_ALL=C.UTF-8 "$@" >"$run/log/$name.log" 2>&1 </dev/null
+	) &
+	pid=$!
+	echo "$pid $(started "$pid") $print" >"$run/pid/$name"
+}
+
+# part_ready NAME URL waits until the part answers 200.
+part_ready() {
+	local name=$1 url=$2 since=$SECONDS said=0
+	until curl -fsS --noproxy '*' -m 2 -o /dev/null "$url" 2>/dev/null; do
+		if [ -z "$(part_pid "$name")" ]; then
+			part_fails "$name" "$name ended before it was ready."
+		elif [ $((SECONDS - since)) -ge 60 ]; then
+			part_fails "$name" "$name was not ready within 60 seconds."
+		elif [ $((SECONDS - since)) -ge $((said + 5)) ]; then
+			said=$((SECONDS - since))
+			say "Waiting for $name, $said seconds so far."
+		fi
+		sleep 0.1
+	done
+}
+
+part_fails() {
+	tail -n 20 "$run/log/$1.log" >&2 || true
+	die "$2 Its last words are above; the whole log is $run/log/$1.log. Mend the cause, then run make up again."
+}
+
+part_stop() {
+	local pid _
+	pid=$(part_pid "$1")
+	if [ -n "$pid" ]; then
+		kill -TERM "$pid" 2>/dev/null || true
+		for _ in {1..200}; do
+			[ -n "$(part_pid "$1")" ] || break
+			sleep 0.1
+		done
+		if [ -n "$(part_pid "$1")" ]; then
+			say "$1 did not stop within 20 seconds: ending it."
+			kill -KILL "$pid" 2>/dev/null || true
+			while [ -n "$(part_pid "$1")" ]; do sleep 0.1; done
+		fi
+		say "$1 stopped."
+	fi
+	rm -f "$run/pid/$1"
+}
+
+part_status() {
+	local pid
+	pid=$(part_pid "$1")
+	if [ -z "$pid" ]; then
+		say "$1 is not running."
+		return 3
+	fi
+	say "$1 runs, pid $pid, log in $run/log/$1.log."
+}
+
+# --- Files that are either absent or whole.
+
+# keep FILE stores standard input, and touches nothing if FILE holds that already.
+keep() {
+	local new
+	new=$(mktemp "$1.XXXXXX")
+	cat >"$new"
+	if cmp -s "$new" "$1"; then rm "$new"; else mv "$new" "$1"; fi
+}
+
+random() { od -An -N18 -tx1 /dev/urandom | tr -d ' \n'; }
+
+# secret NAME COMMAND... stores what the command prints, the first time only.
+secret() {
+	local file=$run/secrets/$1 value
+	shift
+	[ ! -s "$file" ] || return 0
+	value=$("$@")
+	keep "$file" <<<"$value"
+}
+
+lock() {
+	mkdir -p "$run"
+	exec 9>"$run/lock"
+	flock -w 120 9 || die "Another make up or make down has been running for two minutes. Wait for it, then run this again."
+}
+
+# --- Commands.
+
+up_auth() {
+	local secrets=$run/secrets
+	(umask 022 && cd "$root" && go build -buildvcs=false -o bin/auth ./cmd/auth 9>&-) || die "auth does not build. Mend what the compiler says above, then run make up again."
+	if [ ! -s "$secrets/keyset" ] && "$postgres" exists dev proa_auth; then
+		die "The database proa_auth exists, but the keyset that opens its secrets ($secrets/keyset) is gone. Put it back, or start afresh: make clean up"
+	fi
+	mkdir -p "$secrets"
+	secret keyset "$root/bin/auth" keyset new
+	secret admin-password random
+	secret ssh-client-secret random
+	"$postgres" create dev proa_auth
+	"$postgres" url dev proa_auth | keep "$secrets/auth-database-url"
+
+	part_start auth "$auth_listen" \
+		PROA_AUTH_LISTEN="$auth_listen" \
+		PROA_AUTH_METRICS_LISTEN="$auth_metrics" \
+		PROA_AUTH_URL="$auth_url" \
+		PROA_AUTH_DATABASE_URL_FILE="$secrets/auth-database-url" \
+		PROA_AUTH_KEYSET_FILE="$secrets/keyset" \
+		PROA_AUTH_START_FILE="$root/deploy/auth/start.yaml" \
+		PROA_ADMIN_USERNAME=admin \
+		PROA_ADMIN_PASSWORD_FILE="$secrets/admin-password" \
+		PROA_SSH_CLIENT_SECRET_FILE="$secrets/ssh-client-secret" \
+		"$root/bin/auth"
+	part_ready auth "$auth_url/readyz"
+}
+
+write_env() {
+	keep "$run/env" <<-END
+		export PROA_AUTH_URL='$auth_url'
+		export PROA_ADMIN_USERNAME='admin'
+		export PROA_ADMIN_PASSWORD='$(cat "$run/secrets/admin-password")'
+	END
+}
+
+up() {
+	local tool
+	for tool in go curl; do
+		command -v "$tool" >/dev/null || die "$tool is not on the PATH. Install it, then run make up again."
+	done
+	lock
+	"$postgres" start dev
+	up_auth
+	write_env
+	cat <<-END
+
+		Proa is up.
+		  authorization server  $auth_url
+		  its metrics           http://$auth_metrics/metrics
+		  logs                  $run/log
+
+		Take the addresses and the administrator's password into your shell, and ask for a token:
+		  . ${run/#"$root/"/}/env
+		  curl -u cf: -d grant_type=password -d username="\$PROA_ADMIN_USERNAME" -d password="\$PROA_ADMIN_PASSWORD" "\$PROA_AUTH_URL/oauth/token"
+
+		make status says what runs; make down stops it.
+	END
+}
+
+down() {
+	local i
+	if [ -d "$run" ]; then
+		lock
+		for ((i = ${#parts[@]} - 1; i >= 0; i--)); do part_stop "${parts[i]}"; done
+		rm -f "$run/env"
+	fi
+	"$postgres" stop
+	say "Nothing of Proa is running."
+}
+
+status() {
+	local part result=0
+	"$postgres" status dev || result=$?
+	for part in "${parts[@]}"; do part_status "$part" || result=$?; done
+	return "$result"
+}
+
+clean() {
+	down
+	"$postgres" destroy
+	rm -rf "$run"
+}
+
+case ${1:-} in
+up | down | status | clean) "$1" ;;
+*)
+	sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0" >&2
+	exit 2
+	;;
+esac
