@@ -66,6 +66,13 @@ func Random() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
+// ID names a token. It is hexadecimal: UAA's ids of refresh tokens end in -r, and ours must not look like one.
+func ID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
 // Digest is how a random secret is kept and found. It has 256 bits already, so one plain hash is enough.
 func Digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))

@@ -69,6 +69,16 @@ var refusals = []struct {
 		401, `{"error":"invalid_token","error_description":"The token comes from another issuer. Get one from the authorization server that this service trusts."}`},
 	{"wrong aud", func(w *world) reply { return w.show(func(c *token.Claims) { c.Audience = []string{"notifications"} }) },
 		401, `{"error":"invalid_token","error_description":"The token is meant for another service. Ask for one with a scope of this service."}`},
+	{"refresh token of a real UAA, signed with the same key", func(w *world) reply { return w.show(func(c *token.Claims) { c.ID += "-r" }) },
+		401, `{"error":"invalid_token","error_description":"The token is not an access token. Send the access token."}`},
+	{"id token", func(w *world) reply {
+		t := w.token(w.exchange("app", "", w.appCode(), "redirect_uri", "https://app.example.org/callback", "code_verifier", verifier))
+		return w.call(http.MethodGet, "/userinfo", t.ID, nil)
+	}, 401, `{"error":"invalid_token","error_description":"The token is not an access token. Send the access token."}`},
+	{"our own refresh token", func(w *world) reply {
+		return w.call(http.MethodGet, "/Users", w.login("admin", adminPassword).Refresh, nil)
+	},
+		401, `{"error":"invalid_token","error_description":"The token is not signed with RS256, the only algorithm accepted. Get a token from the authorization server."}`},
 	{"revoked", func(w *world) reply {
 		w.revoke(w.admin)
 		return w.call(http.MethodGet, "/Users", w.admin, nil)
@@ -220,6 +230,9 @@ var refusals = []struct {
 		return w.form("/oauth/token", "cf", "", "grant_type", "password", "passcode", "made-up")
 	},
 		401, `{"error":"unauthorized","error_description":"The passcode is wrong, used or expired. Get a new one at /passcode."}`},
+	{"person of another origin", func(w *world) reply {
+		return w.form("/oauth/token?login_hint="+url.QueryEscape(`{"origin":"ldap"}`), "cf", "", "grant_type", "password", "username", "admin", "password", adminPassword)
+	}, 401, `{"error":"unauthorized","error_description":"The user name or the password is wrong. Check both and try again."}`},
 	{"grant in the address", func(w *world) reply {
 		return w.form("/oauth/token?grant_type=client_credentials", "backend", "backend secret")
 	}, 400, `{"error":"invalid_request","error_description":"grant_type is missing. Send one of client_credentials, password, refresh_token, authorization_code."}`},

@@ -110,7 +110,7 @@ func (s *Server) limited(h func(http.ResponseWriter, *http.Request, auth.Who) er
 // codes are UAA's names for the kinds of fault, where the fault does not bring one.
 var codes = map[fault.Kind]string{
 	fault.KindInternal: "server_error", fault.KindInvalid: "invalid_request", fault.KindUnauthorized: "unauthorized", fault.KindForbidden: "access_denied",
-	fault.KindNotFound: "not_found", fault.KindConflict: "conflict", fault.KindStale: "stale", fault.KindTooLarge: "too_large", fault.KindUnsupported: "unsupported_media_type",
+	fault.KindNotFound: "not_found", fault.KindConflict: "conflict", fault.KindStale: "stale", fault.KindTooLarge: "too_large",
 	fault.KindUnprocessable: "unprocessable", fault.KindTooMany: "too_many_attempts", fault.KindUnavailable: "temporarily_unavailable",
 }
 

@@ -89,6 +89,7 @@ func New(e Engine) *Engine {
 // visit is what our parts learn and gather while fosite works on one request. fosite hands its context to all of them.
 type visit struct {
 	form    url.Values
+	hint    string         // login_hint, which the cf CLI sends in the address
 	pending store.Exchange // written together at the end
 	refusal *fault.Error   // why, if fosite should refuse: our part knows it better
 	jti     string
@@ -109,7 +110,7 @@ func (e *Engine) Token(r *http.Request) (map[string]any, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, refuse("invalid_request", "The body must be a form. Send it as application/x-www-form-urlencoded.").Because(err)
 	}
-	v := &visit{form: r.PostForm}
+	v := &visit{form: r.PostForm, hint: r.Form.Get("login_hint")}
 	ctx := context.WithValue(r.Context(), visitKey{}, v)
 	grant := r.PostForm.Get("grant_type")
 	if !slices.Contains(auth.Grants, grant) {

@@ -64,7 +64,7 @@ func (p *passwordGrant) login(ctx context.Context, r fosite.AccessRequester) (au
 	var hint struct {
 		Origin string `json:"origin"`
 	}
-	if raw := form.Get("login_hint"); raw != "" {
+	if raw := visitOf(ctx).hint; raw != "" {
 		if err := json.Unmarshal([]byte(raw), &hint); err != nil {
 			return auth.User{}, refuse("invalid_request", `login_hint must be JSON such as {"origin":"uaa"}.`)
 		}

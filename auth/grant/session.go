@@ -98,7 +98,7 @@ func (t strategy) GenerateAccessToken(ctx context.Context, r fosite.Requester) (
 		expires = now.Add(t.engine.Lives.Access)
 	}
 	claims := token.Claims{
-		ID: auth.Random()[:32], Issuer: t.engine.Issuer, Subject: c.ID, ClientID: c.ID, Revocable: true,
+		ID: auth.ID(), Issuer: t.engine.Issuer, Subject: c.ID, ClientID: c.ID, Revocable: true,
 		Audience: auth.Audience(c.ID, r.GetGrantedScopes()), Scopes: append([]string{}, r.GetGrantedScopes()...),
 		Issued: token.NumDate(now.Unix()), Expires: token.NumDate(expires.Unix()),
 		Generation: auth.Generation(s.user.Generation, c.Generation),
@@ -161,7 +161,7 @@ func (t strategy) GenerateIDToken(_ context.Context, lifespan time.Duration, r f
 	claims := map[string]any{
 		"iss": t.engine.Issuer, "sub": s.user.ID, "aud": []string{r.GetClient().GetID()}, "azp": r.GetClient().GetID(),
 		"iat": now.Unix(), "exp": now.Add(lifespan).Unix(), "auth_time": s.authAt.Unix(), "at_hash": s.IDTokenClaims().AccessTokenHash,
-		"jti": auth.Random()[:32], "user_id": s.user.ID, "user_name": s.user.UserName, "email": s.user.Email, "origin": s.user.Origin,
+		"jti": auth.ID(), "user_id": s.user.ID, "user_name": s.user.UserName, "email": s.user.Email, "origin": s.user.Origin,
 	}
 	if nonce := r.GetRequestForm().Get("nonce"); nonce != "" {
 		claims["nonce"] = nonce

@@ -23,7 +23,6 @@ const (
 	KindConflict
 	KindStale
 	KindTooLarge
-	KindUnsupported
 	KindUnprocessable
 	KindTooMany
 	KindUnavailable
@@ -38,7 +37,6 @@ var status = map[Kind]int{
 	KindConflict:      http.StatusConflict,
 	KindStale:         http.StatusPreconditionFailed,
 	KindTooLarge:      http.StatusRequestEntityTooLarge,
-	KindUnsupported:   http.StatusUnsupportedMediaType,
 	KindUnprocessable: http.StatusUnprocessableEntity,
 	KindTooMany:       http.StatusTooManyRequests,
 	KindUnavailable:   http.StatusServiceUnavailable,
@@ -117,9 +115,6 @@ func Stale(format string, args ...any) *Error { return build(KindStale, format, 
 
 // TooLarge is a request beyond a size limit.
 func TooLarge(format string, args ...any) *Error { return build(KindTooLarge, format, args) }
-
-// Unsupported is a body of a type that is not taken here.
-func Unsupported(format string, args ...any) *Error { return build(KindUnsupported, format, args) }
 
 // Unprocessable is a request that is understood and breaks a rule.
 func Unprocessable(format string, args ...any) *Error { return build(KindUnprocessable, format, args) }

@@ -104,6 +104,7 @@ var (
 	errEarly     = refuse("The token is not valid yet. Check the clock of the machine that issued it.")
 	errIssuer    = refuse("The token comes from another issuer. Get one from the authorization server that this service trusts.")
 	errAudience  = refuse("The token is meant for another service. Ask for one with a scope of this service.")
+	errKind      = refuse("The token is not an access token. Send the access token.")
 	errRevoked   = refuse("The token has been revoked. Log in again.")
 )
 
@@ -138,6 +139,8 @@ func (v *Verifier) Inspect(ctx context.Context, raw string) (Claims, error) {
 	switch {
 	case claims.Issuer != v.Issuer:
 		return Claims{}, errIssuer
+	case claims.ClientID == "" || strings.HasSuffix(claims.ID, "-r"): // an id token has no client_id; UAA's refresh tokens end so
+		return Claims{}, errKind
 	case claims.Expires == 0 || now.Add(-leeway).After(claims.Expires.Time()):
 		return Claims{}, errExpired
 	case claims.NotBefore != nil && now.Add(leeway).Before(claims.NotBefore.Time()), now.Add(leeway).Before(claims.Issued.Time()):
