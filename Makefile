@@ -25,18 +25,17 @@ test: ## Run the tests with the race detector on a real PostgreSQL (PKG=./kit/..
 	@$(postgres) start test
 	PROA_TEST_DATABASE_URL="$$($(postgres) url test)" go test -race $(PKG)
 
-lint: ## Check format, vet, lint, go.mod and known vulnerabilities
+lint: ## Check format, vet, lint and known vulnerabilities
 	go vet ./...
-	go mod tidy -diff
 	@lint=$$($(tool) golangci-lint); echo golangci-lint run; "$$lint" run
 	@engines/tools/vuln.sh
 
 fuzz: ## Run each fuzz target for FUZZTIME (5m)
 	@$(postgres) start test
 	@export PROA_TEST_DATABASE_URL="$$($(postgres) url test)"; \
-	grep -rho --include='*_test.go' -H '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*:func | |' | while read -r dir target; do \
+	grep -roH --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*:func | |' | sort | while read -r dir target; do \
 		echo "$$target in $$dir, for $(FUZZTIME)"; \
-		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$dir"; \
+		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$dir" </dev/null; \
 	done
 
 bench: ## Measure, each figure beside the bare engine's from the same run

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-const module = "github.com/proa-dev/proa"
+const house = "github.com/proa-dev/proa"
 
 // A rule forbids files in some rooms to use some packages. In its lists `*` stands for one step of a path and `...`
 // for any number of them; our own packages begin with `./`.
@@ -222,7 +222,7 @@ func readUses(t *testing.T, tree fs.FS) []use {
 		}
 		for _, spec := range file.Imports {
 			what := strings.Trim(spec.Path.Value, `"`)
-			if rest, ours := strings.CutPrefix(what, module+"/"); ours {
+			if rest, ours := strings.CutPrefix(what, house+"/"); ours {
 				what = "./" + rest
 			}
 			uses = append(uses, use{name, what})
@@ -284,16 +284,16 @@ func TestMap(t *testing.T) {
 
 func TestMapCanFail(t *testing.T) {
 	page := "# A house\n\n```\nREADME.md\nattic/   old things\n  box/   one of them\nhall/\n```\n"
-	house := t.TempDir()
+	root := t.TempDir()
 	for _, name := range []string{"README.md", "hall/door.go", "cellar/wine.txt", "hall/stairs/step.go", "bin/built", ".git/HEAD"} {
-		if err := os.MkdirAll(path.Join(house, path.Dir(name)), 0o755); err != nil {
+		if err := os.MkdirAll(path.Join(root, path.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path.Join(house, name), []byte("package hall\n"), 0o644); err != nil {
+		if err := os.WriteFile(path.Join(root, name), []byte("package hall\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := mapDifferences(t, page, os.DirFS(house))
+	got := mapDifferences(t, page, os.DirFS(root))
 	want := []string{"attic", "attic/box", "cellar", "hall/stairs"}
 	if len(got) != len(want) {
 		t.Fatalf("got %d differences, want %d: %q", len(got), len(want), got)
@@ -387,14 +387,42 @@ func TestDecisions(t *testing.T) {
 			t.Errorf("docs/decisions/%s is not in the index: add a line to docs/decisions/README.md.", name)
 		}
 	}
-	for _, dependency := range directRequirements(t) {
-		if !strings.Contains(records.String(), "`"+dependency+"`") {
-			t.Errorf("go.mod requires %s, but no record in docs/decisions names it: write down why, and what was passed over.", dependency)
+	for module, indirect := range requirements(t) {
+		if !indirect && !strings.Contains(records.String(), "`"+module+"`") {
+			t.Errorf("go.mod requires %s, but no record in docs/decisions names it: write down why, and what was passed over.", module)
 		}
 	}
 }
 
-func directRequirements(t *testing.T) []string {
+// TestRequirements holds go.mod against the imports, as `go mod tidy -diff` would, but without downloading what only the
+// tests of our dependencies need.
+func TestRequirements(t *testing.T) {
+	requires, used := requirements(t), map[string]bool{}
+	for _, u := range readUses(t, os.DirFS(".")) {
+		if !match("*.*/...", u.what) || match("./...", u.what) || u.what == "time.Now" {
+			continue
+		}
+		module := u.what
+		for module != "." {
+			if _, found := requires[module]; found {
+				break
+			}
+			module = path.Dir(module)
+		}
+		used[module] = true
+		if requires[module] {
+			t.Errorf("%s imports %s, but go.mod calls %s indirect: run go mod tidy.", u.file, u.what, module)
+		}
+	}
+	for module, indirect := range requires {
+		if !indirect && !used[module] {
+			t.Errorf("go.mod requires %s, but nothing here imports it: run go mod tidy.", module)
+		}
+	}
+}
+
+// requirements tells of each module in go.mod whether only others need it.
+func requirements(t *testing.T) map[string]bool {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "edit", "-json").Output()
 	if err != nil {
@@ -409,11 +437,9 @@ func directRequirements(t *testing.T) []string {
 	if err := json.Unmarshal(out, &mod); err != nil {
 		t.Fatal(err)
 	}
-	var direct []string
+	indirect := map[string]bool{}
 	for _, r := range mod.Require {
-		if !r.Indirect {
-			direct = append(direct, r.Path)
-		}
+		indirect[r.Path] = r.Indirect
 	}
-	return direct
+	return indirect
 }

@@ -130,6 +130,7 @@ var refusals = []struct {
 		return w.form("/oauth/token", "cf", "", "grant_type", "password", "username", "nobody", "password", "guess")
 	}, 401, `{"error":"unauthorized","error_description":"Your account has been locked because of too many failed attempts to login."}`},
 	{"too many mistakes from one address", func(w *world) reply {
+		w.freeze()
 		for i := range 20 {
 			w.form("/oauth/token", "cf", "", "grant_type", "password", "username", "name"+string(rune('a'+i)), "password", "guess")
 		}

@@ -36,7 +36,8 @@ type world struct {
 	handler http.Handler
 	log     *logged
 	offset  atomic.Int64
-	admin   string // the administrator's access token
+	frozen  atomic.Pointer[time.Time] // nil: the clock runs
+	admin   string                    // the administrator's access token
 }
 
 type logged struct {
@@ -58,18 +59,42 @@ func (l *logged) String() string {
 
 const adminPassword = "correct horse battery"
 
-func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }
+func (w *world) now() time.Time {
+	if at := w.frozen.Load(); at != nil {
+		return *at
+	}
+	return time.Now().Add(time.Duration(w.offset.Load()))
+}
+
+// freeze stops the clock.
+func (w *world) freeze() {
+	at := w.now()
+	w.frozen.Store(&at)
+}
 
 // later moves the clock.
 func (w *world) later(d time.Duration) { w.offset.Add(int64(d)) }
 
+// signing is one key pair for all worlds: making one takes longer than most tests.
+var signing = sync.OnceValues(func() (*seal.Box, auth.SigningKey) {
+	keyset, err := seal.Generate()
+	if err != nil {
+		panic(err)
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		panic(err)
+	}
+	key, err := (&grant.Keys{Box: box}).NewKey(time.Now().Add(-time.Minute))
+	if err != nil {
+		panic(err)
+	}
+	return box, key
+})
+
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, store: store.New(pgtest.New(t, store.Migrations(), store.Table)), log: &logged{}}
-	keyset, err := seal.Generate()
-	must(t, err)
-	box, err := seal.New(keyset)
-	must(t, err)
 	must(t, w.store.Apply(t.Context(), auth.Start{
 		Groups: []auth.StartGroup{{Name: "openid", Everyone: true}, {Name: "uaa.user", Everyone: true}, {Name: "password.write", Everyone: true},
 			{Name: "cloud_controller.read", Everyone: true}, {Name: "uaa.admin"}, {Name: "scim.read"}, {Name: "scim.write"}},
@@ -88,7 +113,9 @@ func newWorld(t testing.TB) *world {
 	w.url = "http://" + server.Listener.Addr().String()
 	base, err := url.Parse(w.url)
 	must(t, err)
+	box, key := signing()
 	w.keys = &grant.Keys{Store: w.store, Box: box, Now: w.now}
+	must(t, w.store.FirstKey(t.Context(), auth.Who{Name: "test"}, key))
 	must(t, w.keys.Start(t.Context()))
 	w.engine = grant.New(grant.Engine{Store: w.store, Keys: w.keys, Issuer: w.url, Now: w.now,
 		Lives: grant.Lives{Access: 10 * time.Minute, Client: time.Hour, Refresh: 24 * time.Hour, Code: 5 * time.Minute}})
