@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -334,6 +336,9 @@ func TestListsAreFilteredSortedAndWalked(t *testing.T) {
 	if len(seen) != 26 {
 		t.Errorf("the walk saw %d people", len(seen))
 	}
+	if page := list("attributes=id,emails&count=1"); page.Resources[0].ID == "" || len(page.Resources[0].Emails) != 1 || page.Resources[0].UserName != "" || page.Resources[0].Groups != nil {
+		t.Errorf("attributes=id,emails: %+v", page.Resources[0])
+	}
 	walked := 0
 	for u, err := range conn.Users(t.Context(), `groups.display eq "scim.write" or userName sw "user-2"`, 2) {
 		must(t, err)
@@ -470,6 +475,23 @@ func TestTokenReplyIsWhatTheCommandLineReads(t *testing.T) {
 	w.call(http.MethodGet, "/login", "", nil).json(t, &info)
 	if info.App.Version == "" || len(info.Prompts["username"]) != 2 || len(info.Prompts["password"]) != 2 || len(info.Prompts["passcode"]) != 2 {
 		t.Errorf("%+v", info)
+	}
+}
+
+// Each grant issues once: fosite asks every one of them, and only the one that was asked for may answer.
+func TestAGrantIssuesOnce(t *testing.T) {
+	w := newWorld(t)
+	w.ok(w.call(http.MethodPost, "/oauth/clients", w.admin, uaa.Client{ID: "both", Secret: "s", Grants: uaa.List{"client_credentials", "refresh_token"}, Authorities: uaa.List{"a.b"}}))
+	if got := w.token(w.form("/oauth/token", "both", "s", "grant_type", "client_credentials")); got.Refresh != "" || w.claims(got.Access).ID != got.JTI {
+		t.Errorf("a client's own token: %+v", got)
+	}
+	got := w.token(w.exchange("app", "", w.appCode(), "redirect_uri", "https://app.example.org/callback", "code_verifier", verifier))
+	sum := sha256.Sum256([]byte(got.Access))
+	if want := `"at_hash":"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`; !strings.Contains(decode(t, got.ID), want) {
+		t.Errorf("the id token is about another access token: %s", decode(t, got.ID))
+	}
+	if w.claims(got.Access).ID != got.JTI {
+		t.Error("the reply's jti is another token's")
 	}
 }
 

@@ -50,11 +50,43 @@ func (s *Server) listUsers(w http.ResponseWriter, r *http.Request, _ auth.Who) e
 	if err != nil {
 		return err
 	}
-	users, total, err := s.Store.Users(r.Context(), p)
+	only := attributes(r)
+	users, total, err := s.Store.Users(r.Context(), p, only == nil || only["groups"])
 	if err != nil {
 		return err
 	}
-	return web.JSON(w, http.StatusOK, present(users, total, p, presentUser))
+	return web.JSON(w, http.StatusOK, present(users, total, p, func(u auth.User) uaa.User { return trimUser(presentUser(u), only) }))
+}
+
+// attributes are those a list is asked for, in lower case, or nil for all of them.
+func attributes(r *http.Request) map[string]bool {
+	text := r.URL.Query().Get("attributes")
+	if text == "" {
+		return nil
+	}
+	only := map[string]bool{}
+	for name := range strings.SplitSeq(strings.ToLower(text), ",") {
+		only[strings.TrimSpace(name)] = true
+	}
+	return only
+}
+
+// trimUser leaves the id and the attributes that were asked for: a walk over everyone needs few.
+func trimUser(u uaa.User, only map[string]bool) uaa.User {
+	if only == nil {
+		return u
+	}
+	out := uaa.User{ID: u.ID}
+	for name, copy := range map[string]func(){
+		"username": func() { out.UserName = u.UserName }, "emails": func() { out.Emails = u.Emails }, "name": func() { out.Name = u.Name },
+		"active": func() { out.Active = u.Active }, "verified": func() { out.Verified = u.Verified }, "origin": func() { out.Origin = u.Origin },
+		"externalid": func() { out.ExternalID = u.ExternalID }, "groups": func() { out.Groups = u.Groups }, "meta": func() { out.Meta = u.Meta },
+	} {
+		if only[name] {
+			copy()
+		}
+	}
+	return out
 }
 
 func (s *Server) createUser(w http.ResponseWriter, r *http.Request, who auth.Who) error {

@@ -74,6 +74,9 @@ func (p *passwordGrant) login(ctx context.Context, r fosite.AccessRequester) (au
 
 // PopulateTokenEndpointResponse issues the tokens.
 func (p *passwordGrant) PopulateTokenEndpointResponse(ctx context.Context, r fosite.AccessRequester, w fosite.AccessResponder) error {
+	if !p.CanHandleTokenEndpointRequest(ctx, r) {
+		return fosite.ErrUnknownRequest // fosite asks every grant
+	}
 	access, _, err := p.tokens.GenerateAccessToken(ctx, r)
 	if err != nil {
 		return err

@@ -103,10 +103,10 @@ func fillGroups(ctx context.Context, tx pgx.Tx, users []auth.User) error {
 	return err
 }
 
-// Users lists people with their groups.
-func (s *Store) Users(ctx context.Context, p Page) ([]auth.User, int, error) {
+// Users lists people, with their groups if they are asked for.
+func (s *Store) Users(ctx context.Context, p Page, groups bool) ([]auth.User, int, error) {
 	users, total, err := list(ctx, s.pool, listing{table: "users", columns: userColumns, attrs: userAttrs}, p, scanUser)
-	if err != nil || len(users) == 0 {
+	if err != nil || len(users) == 0 || !groups {
 		return users, total, err
 	}
 	return users, total, pg.Do(ctx, s.pool, func(tx pgx.Tx) error { return fillGroups(ctx, tx, users) })

@@ -123,8 +123,8 @@ func refusal(status int, body []byte) error {
 }
 
 // Users walks through every person that a filter matches ("" for all), page by page, in the order of their ids. A walk holds one
-// page in memory, and the last page costs what the first did.
-func (c *Conn) Users(ctx context.Context, filter string, perPage int) iter.Seq2[User, error] {
+// page in memory, and the last page costs what the first did. Attributes name what is needed of each person; with none, all is sent.
+func (c *Conn) Users(ctx context.Context, filter string, perPage int, attributes ...string) iter.Seq2[User, error] {
 	return func(yield func(User, error) bool) {
 		after := ""
 		for {
@@ -133,6 +133,9 @@ func (c *Conn) Users(ctx context.Context, filter string, perPage int) iter.Seq2[
 				condition = "(" + filter + ") and " + condition
 			}
 			query := url.Values{"filter": {condition}, "sortBy": {"id"}, "count": {strconv.Itoa(perPage)}}
+			if len(attributes) > 0 {
+				query.Set("attributes", strings.Join(attributes, ","))
+			}
 			var page Page[User]
 			if err := c.Call(ctx, http.MethodGet, "/Users?"+query.Encode(), nil, &page); err != nil {
 				yield(User{}, err)

@@ -107,14 +107,14 @@ type SecretChange struct {
 type User struct {
 	ID          string    `json:"id,omitempty"`
 	ExternalID  string    `json:"externalId,omitempty"`
-	UserName    string    `json:"userName"`
+	UserName    string    `json:"userName,omitempty"`
 	Password    string    `json:"password,omitempty"`
-	Name        Name      `json:"name"`
-	Emails      []Email   `json:"emails"`
+	Name        Name      `json:"name,omitzero"`
+	Emails      []Email   `json:"emails,omitempty"`
 	Groups      []InGroup `json:"groups,omitempty"`
 	Active      *bool     `json:"active,omitempty"`
 	Verified    *bool     `json:"verified,omitempty"`
-	Origin      string    `json:"origin"`
+	Origin      string    `json:"origin,omitempty"`
 	ZoneID      string    `json:"zoneId,omitempty"`
 	PasswordSet time.Time `json:"passwordLastModified,omitzero"`
 	LastLogin   int64     `json:"lastLogonTime,omitempty"`
