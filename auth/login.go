@@ -7,15 +7,16 @@ import (
 
 // Code is an authorization code that was issued and may be exchanged once.
 type Code struct {
-	Hash     string
-	LoginID  string
-	ClientID string
-	UserID   string
-	Scopes   []string
-	Form     url.Values // the parts of the request that the exchange is held against: redirect_uri, code_challenge, nonce …
-	AuthAt   time.Time
-	Expires  time.Time
-	Used     bool
+	Hash       string
+	LoginID    string
+	ClientID   string
+	UserID     string
+	Scopes     []string
+	Form       url.Values // the parts of the request that the exchange is held against: redirect_uri, code_challenge, nonce …
+	AuthAt     time.Time
+	Generation string
+	Expires    time.Time
+	Used       bool
 }
 
 // Refresh is a refresh token. Each is used once; a second use means that it was stolen, and ends the login.

@@ -264,6 +264,8 @@ func TestPowersAreNotHandedOn(t *testing.T) {
 	for name, r := range map[string]reply{
 		"a client with a greater authority": w.call(http.MethodPost, "/oauth/clients", helper, uaa.Client{ID: "evil", Secret: "s", Grants: uaa.List{"client_credentials"}, Authorities: uaa.List{"uaa.admin"}}),
 		"a greater authority for itself":    w.call(http.MethodPut, "/oauth/clients/helper", helper, map[string]any{"authorities": "uaa.admin,clients.write"}),
+		"a client that can be given more":   w.call(http.MethodPut, "/oauth/clients/cf", helper, map[string]any{"redirect_uri": "https://evil.example.org/", "autoapprove": true}),
+		"the end of one that can be":        w.call(http.MethodDelete, "/oauth/clients/cf", helper, nil),
 		"a greater client's redirect":       w.call(http.MethodPut, "/oauth/clients/backend", helper, map[string]any{"redirect_uri": "https://evil.example.org/"}),
 		"a greater client's end":            w.call(http.MethodDelete, "/oauth/clients/backend", helper, nil),
 		"a client's secret by another":      w.call(http.MethodPut, "/oauth/clients/ssh-proxy/secret", helper, uaa.SecretChange{New: "mine"}),
@@ -500,7 +502,7 @@ func TestAGrantIssuesOnce(t *testing.T) {
 func TestEveryRouteIsGuarded(t *testing.T) {
 	w := newWorld(t)
 	w.person("ann", "ann's password")
-	nothing := w.token(w.form("/oauth/token", "cf", "", "grant_type", "password", "username", "ann", "password", "ann's password", "scope", "cloud_controller.read")).Access
+	nothing := w.token(w.form("/oauth/token", "cf", "", "grant_type", "password", "username", "ann", "password", "ann's password", "scope", "openid")).Access
 	guarded := 0
 	for _, r := range api.Routes() {
 		if r.Open {
@@ -512,8 +514,11 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		if got := w.call(method, path, "", nil); got.status != 401 || !strings.Contains(got.header.Get("WWW-Authenticate"), "Bearer") {
 			t.Errorf("%s without a token: %d", r.Pattern, got.status)
 		}
-		if got := w.call(method, path, nothing, nil); got.status != 401 && got.status != 403 {
-			t.Errorf("%s with a token for other things: %d", r.Pattern, got.status)
+		if path == "/userinfo" {
+			continue // openid opens it
+		}
+		if got := w.call(method, path, nothing, nil); got.status != 403 || !strings.Contains(got.body, "insufficient_scope") {
+			t.Errorf("%s with a good token that has not its scope: %d %s", r.Pattern, got.status, got.body)
 		}
 	}
 	if guarded < 25 {

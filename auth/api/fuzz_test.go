@@ -11,8 +11,8 @@ import (
 	"github.com/proa-dev/proa/auth/uaa"
 )
 
-// FuzzTokenForm sends anything as the form of the token endpoint, as a client that is known. Whatever comes, the answer is JSON,
-// it is never the server's fault, and a token comes only for what the form may have.
+// FuzzTokenForm sends anything as the form of the token endpoint, as any client. Whatever comes, the answer is JSON, it is never the
+// server's fault, and a token comes only for what the one client whose secret is known here may have.
 func FuzzTokenForm(f *testing.F) {
 	for _, seed := range []string{
 		"grant_type=client_credentials", "grant_type=client_credentials&scope=uaa.resource", "grant_type=client_credentials&scope=uaa.admin",
@@ -22,16 +22,18 @@ func FuzzTokenForm(f *testing.F) {
 		"grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer&assertion=x", "grant_type=client_credentials&audience=a&audience=b", strings.Repeat("a=b&", 2000),
 		"grant_type=client_credentials&client_assertion=x&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "grant_type=password&username=\xff&password=\x00",
 	} {
-		f.Add(seed, "application/x-www-form-urlencoded")
+		f.Add(seed, "application/x-www-form-urlencoded", "backend", "backend secret")
+		f.Add(seed, "application/x-www-form-urlencoded", "cf", "")
 	}
-	f.Add("--x\r\nContent-Disposition: form-data; name=\"grant_type\"\r\n\r\nclient_credentials\r\n--x--\r\n", "multipart/form-data; boundary=x")
-	f.Add(`{"grant_type":"client_credentials"}`, "application/json")
+	f.Add("grant_type=client_credentials", "application/x-www-form-urlencoded", "\xff", "%00")
+	f.Add("--x\r\nContent-Disposition: form-data; name=\"grant_type\"\r\n\r\nclient_credentials\r\n--x--\r\n", "multipart/form-data; boundary=x", "backend", "backend secret")
+	f.Add(`{"grant_type":"client_credentials"}`, "application/json", "backend", "backend secret")
 	w := newWorld(f)
 	n := 0
-	f.Fuzz(func(t *testing.T, body, contentType string) {
+	f.Fuzz(func(t *testing.T, body, contentType, client, secret string) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/oauth/token", strings.NewReader(body))
 		r.Header.Set("Content-Type", contentType)
-		r.SetBasicAuth("backend", "backend secret")
+		r.SetBasicAuth(client, secret)
 		n++
 		r.RemoteAddr = fmt.Sprintf("10.%d.%d.%d:1", n>>16&255, n>>8&255, n&255) // so that the limit per address does not hide the rest
 		got := httptest.NewRecorder()

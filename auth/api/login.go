@@ -151,6 +151,7 @@ func toLogin(w http.ResponseWriter, r *http.Request) error {
 	place := *r.URL
 	q := place.Query()
 	q.Del("prompt") // else the form would be shown for ever
+	q.Del("max_age")
 	place.RawQuery = q.Encode()
 	http.Redirect(w, r, "/login?continue="+url.QueryEscape(place.RequestURI()), http.StatusSeeOther)
 	return nil
@@ -200,10 +201,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ auth.Who) e
 	}
 	u, authAt, err := s.session(r)
 	switch {
-	case errors.Is(err, store.ErrNone) && ask.Prompt() == "none":
+	case errors.Is(err, store.ErrNone) && ask.Prompt("none"):
 		s.Engine.Refuse(r.Context(), w, ask, token.ErrMissing)
 		return nil
-	case errors.Is(err, store.ErrNone), err == nil && (ask.Prompt() == "login" || s.tooOld(r, authAt)):
+	case errors.Is(err, store.ErrNone), err == nil && (ask.Prompt("login") || s.tooOld(r, authAt)):
 		return toLogin(w, r)
 	case err != nil:
 		return err
@@ -213,14 +214,14 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, _ auth.Who) e
 	if err != nil {
 		return err
 	}
-	if ask.Client.Approves(scopes) || (len(auth.Added(allowed, scopes)) == 0 && !ask.Client.Public() && ask.Prompt() != "consent") {
+	if ask.Client.Approves(scopes) || (len(auth.Added(allowed, scopes)) == 0 && !ask.Client.Public() && !ask.Prompt("consent")) {
 		return s.Engine.Grant(r.Context(), w, ask, grant.Consent{User: u, AuthAt: authAt, Scopes: scopes})
 	}
-	if ask.Prompt() == "none" {
+	if ask.Prompt("none") {
 		s.Engine.Refuse(r.Context(), w, ask, fault.Forbidden("Consent is needed."))
 		return nil
 	}
-	s.pages.show(w, http.StatusOK, "consent", page{Title: "Allow access?", Name: displayName(u), App: appName(ask.Client), Scopes: scopeTexts(scopes),
+	s.pages.show(w, http.StatusOK, "consent", page{Title: "Allow access?", Name: displayName(u), App: appName(ask.Client), Scopes: scopeTexts(scopes, u.Groups), Host: ask.Redirect.Host,
 		CSRF: s.csrf(w, r), Action: "/oauth/authorize?" + r.URL.RawQuery, redirect: ask.Redirect})
 	return nil
 }
@@ -244,7 +245,7 @@ func (s *Server) authorizeBearer(w http.ResponseWriter, r *http.Request, ask *gr
 	if err != nil {
 		return err
 	}
-	scopes := ask.Scopes(u)
+	scopes := auth.Both(ask.Scopes(u), claims.Scopes) // a narrow token does not become a wide one
 	if !ask.Client.Approves(scopes) {
 		return fault.Forbidden("The application %s needs your consent. Open this address in a browser.", ask.Client.ID).WithCode(token.CodeScope)
 	}

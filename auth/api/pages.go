@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"html/template"
 	"net/http"
@@ -24,6 +25,7 @@ type page struct {
 	Continue string // where to go after logging in
 	UserName string // as typed
 	App      string // the application that asks
+	Host     string // where the browser goes next
 	Scopes   []scopeText
 	Passcode string
 
@@ -86,21 +88,15 @@ func (s *Server) style(w http.ResponseWriter, r *http.Request, _ auth.Who) error
 	return nil
 }
 
-// scopeTexts says in words what an application asks for; a scope without words is shown as it is.
-func scopeTexts(scopes []string) []scopeText {
-	words := map[string]string{
-		"openid": "Know who you are", "profile": "See your name", "email": "See your e-mail address", "uaa.user": "Act as you",
-		"cloud_controller.read": "See your apps, services and spaces", "cloud_controller.write": "Change your apps, services and spaces",
-		"cloud_controller.admin": "Administer the platform", "password.write": "Change your password",
-		"scim.read": "See all users and groups", "scim.write": "Change users and groups",
-		"notification_preferences.read": "See which notifications you get", "notification_preferences.write": "Change which notifications you get",
+// scopeTexts says in words what an application asks for: the description of the group that is the scope, or its name.
+func scopeTexts(scopes []string, groups []auth.Group) []scopeText {
+	words := map[string]string{}
+	for _, g := range groups {
+		words[g.Name] = g.Description
 	}
 	list := make([]scopeText, len(scopes))
 	for i, name := range scopes {
-		list[i] = scopeText{Name: name, Text: words[name]}
-		if list[i].Text == "" {
-			list[i].Text = name
-		}
+		list[i] = scopeText{Name: name, Text: cmp.Or(words[name], name)}
 	}
 	return list
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/proa-dev/proa/auth/store"
 	"github.com/proa-dev/proa/auth/uaa"
 	"github.com/proa-dev/proa/kit/fault"
+	"github.com/proa-dev/proa/kit/pg"
 	"github.com/proa-dev/proa/kit/token"
 	"github.com/proa-dev/proa/kit/web"
 )
@@ -47,7 +48,7 @@ const (
 
 // Handler is the whole server.
 func (s *Server) Handler() http.Handler {
-	s.app = &web.App{Log: s.Log, Fault: s.fault, Ready: s.Store.Ping, Proxies: s.Proxies, Metrics: s.Metrics}
+	s.app = &web.App{Log: s.Log, Fault: s.fault, Ready: s.Store.Ping, Explain: pg.Fault, Proxies: s.Proxies, Metrics: s.Metrics}
 	s.verifier = s.Engine.Verifier(audience...)
 	s.mistakes = &web.Limiter{Every: mistakeEvery, Burst: mistakeBurst, Now: s.Now}
 	s.pages = newPages(s.URL)

@@ -42,7 +42,13 @@ func (s *Server) revokeByID(w http.ResponseWriter, r *http.Request, who auth.Who
 	if err != nil {
 		return err
 	}
-	if own := id == claims.ID || (id == claims.Session && id != ""); !own && !who.Is("tokens.revoke") {
+	var by *auth.Who
+	own := id == claims.ID || (id == claims.Session && id != "")
+	switch {
+	case own:
+	case who.Is("tokens.revoke"):
+		by = &who
+	default:
 		owner, client, err := s.Store.LoginOwner(r.Context(), id)
 		if err != nil && !errors.Is(err, store.ErrNone) {
 			return err
@@ -51,7 +57,7 @@ func (s *Server) revokeByID(w http.ResponseWriter, r *http.Request, who auth.Who
 			return fault.NotFound("There is no token %q of yours.", id)
 		}
 	}
-	if err := s.Store.Revoke(r.Context(), id, s.Now()); err != nil {
+	if err := s.Store.Revoke(r.Context(), by, id, s.Now()); err != nil {
 		return err
 	}
 	return web.JSON(w, http.StatusOK, map[string]string{"status": "revoked"})

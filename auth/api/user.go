@@ -77,13 +77,26 @@ func trimUser(u uaa.User, only map[string]bool) uaa.User {
 		return u
 	}
 	out := uaa.User{ID: u.ID}
-	for name, copy := range map[string]func(){
-		"username": func() { out.UserName = u.UserName }, "emails": func() { out.Emails = u.Emails }, "name": func() { out.Name = u.Name },
-		"active": func() { out.Active = u.Active }, "verified": func() { out.Verified = u.Verified }, "origin": func() { out.Origin = u.Origin },
-		"externalid": func() { out.ExternalID = u.ExternalID }, "groups": func() { out.Groups = u.Groups }, "meta": func() { out.Meta = u.Meta },
-	} {
-		if only[name] {
-			copy()
+	for name := range only {
+		switch name {
+		case "username":
+			out.UserName = u.UserName
+		case "emails":
+			out.Emails = u.Emails
+		case "name":
+			out.Name = u.Name
+		case "active":
+			out.Active = u.Active
+		case "verified":
+			out.Verified = u.Verified
+		case "origin":
+			out.Origin = u.Origin
+		case "externalid":
+			out.ExternalID = u.ExternalID
+		case "groups":
+			out.Groups = u.Groups
+		case "meta":
+			out.Meta = u.Meta
 		}
 	}
 	return out

@@ -96,7 +96,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, store: store.New(pgtest.New(t, store.Migrations(), store.Table)), log: &logged{}}
 	must(t, w.store.Apply(t.Context(), auth.Start{
-		Groups: []auth.StartGroup{{Name: "openid", Everyone: true}, {Name: "uaa.user", Everyone: true}, {Name: "password.write", Everyone: true},
+		Groups: []auth.StartGroup{{Name: "openid", Everyone: true, Description: "Know who you are"}, {Name: "uaa.user", Everyone: true}, {Name: "password.write", Everyone: true},
 			{Name: "cloud_controller.read", Everyone: true}, {Name: "uaa.admin"}, {Name: "scim.read"}, {Name: "scim.write"}},
 		Clients: []auth.StartClient{
 			{ID: "cf", Grants: []string{"password", "refresh_token"}, Scopes: []string{"openid", "uaa.user", "password.write", "cloud_controller.read", "uaa.admin", "scim.read", "scim.write"}},
@@ -114,7 +114,7 @@ func newWorld(t testing.TB) *world {
 	base, err := url.Parse(w.url)
 	must(t, err)
 	box, key := signing()
-	w.keys = &grant.Keys{Store: w.store, Box: box, Now: w.now}
+	w.keys = &grant.Keys{Store: w.store, Box: box, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Now: w.now}
 	must(t, w.store.FirstKey(t.Context(), auth.Who{Name: "test"}, key))
 	must(t, w.keys.Start(t.Context()))
 	w.engine = grant.New(grant.Engine{Store: w.store, Keys: w.keys, Issuer: w.url, Now: w.now,

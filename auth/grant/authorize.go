@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ory/fosite"
@@ -29,6 +30,9 @@ func (e *Engine) Ask(r *http.Request) (*Ask, error) {
 	}
 	if r.Form.Has("request") || r.Form.Has("request_uri") {
 		return nil, refuse("request_not_supported", "Request objects are not spoken here. Send the parameters themselves.")
+	}
+	if mode := r.Form.Get("response_mode"); mode != "" && mode != "query" {
+		return nil, refuse("invalid_request", "This response_mode is not spoken here. Leave it out.")
 	}
 	r.Form.Del("id_token_hint") // a hint may be passed over
 	stateless := r.Form.Get("state") == ""
@@ -59,8 +63,10 @@ func (e *Engine) Ask(r *http.Request) (*Ask, error) {
 // Wrong tells whether the request can only be refused.
 func (a *Ask) Wrong() bool { return a.err != nil }
 
-// Prompt is what the client asks of us before it takes an answer: none, login, consent.
-func (a *Ask) Prompt() string { return a.request.GetRequestForm().Get("prompt") }
+// Prompt tells whether the client asks this of us before it takes an answer: none, login, consent.
+func (a *Ask) Prompt(what string) bool {
+	return slices.Contains(strings.Fields(a.request.GetRequestForm().Get("prompt")), what)
+}
 
 // Scopes are those asked for, or all of the client's, that the person holds.
 func (a *Ask) Scopes(user auth.User) []string {

@@ -92,6 +92,7 @@ type visit struct {
 	hint    string         // login_hint, which the cf CLI sends in the address
 	pending store.Exchange // written together at the end
 	refusal *fault.Error   // why, if fosite should refuse: our part knows it better
+	login   string         // that the code or refresh token belongs to
 	jti     string
 }
 
@@ -138,6 +139,11 @@ func (e *Engine) Token(r *http.Request) (map[string]any, error) {
 		}
 	}
 	response, err := e.provider.NewAccessResponse(ctx, request)
+	if errors.Is(err, store.ErrUsed) { // two used it at once: one of them has stolen it
+		if err := e.Store.Revoke(ctx, nil, v.login, e.Now()); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		return nil, explain(v, grant, err)
 	}

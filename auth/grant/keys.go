@@ -9,11 +9,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/proa-dev/proa/auth"
 	"github.com/proa-dev/proa/auth/store"
@@ -35,11 +37,14 @@ const (
 type Keys struct {
 	Store *store.Store
 	Box   *seal.Box
+	Log   *slog.Logger
 	Now   func() time.Time
 
 	mu     sync.RWMutex
 	known  []signingKey // the newest first, future ones too
-	loaded time.Time
+	missed time.Time    // when a key that was not known last made us look
+
+	looking singleflight.Group
 }
 
 type signingKey struct {
@@ -48,6 +53,8 @@ type signingKey struct {
 	public crypto.PublicKey
 	signer jose.Signer
 }
+
+func (k signingKey) signs(now time.Time) bool { return k.signer != nil && !k.from.After(now) }
 
 func sealContext(kid string) []byte { return []byte("auth/signing_key/" + kid) }
 
@@ -86,10 +93,16 @@ func (k *Keys) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	return k.Load(ctx)
+	err = k.Load(ctx)
+	if k.Signing() != "" && err != nil {
+		k.Log.Error("a signing key cannot be used", "error", err)
+		return nil
+	}
+	return err
 }
 
-// Load reads the keys anew. Those known already are not opened again.
+// Load reads the keys anew. Those known already are not opened again. One that our keyset does not open still verifies: its public
+// half is not sealed. The error tells of those.
 func (k *Keys) Load(ctx context.Context) error {
 	rows, err := k.Store.Keys(ctx, k.Now())
 	if err != nil {
@@ -98,41 +111,47 @@ func (k *Keys) Load(ctx context.Context) error {
 	k.mu.RLock()
 	have := map[string]signingKey{}
 	for _, key := range k.known {
-		have[key.id] = key
+		if key.signer != nil {
+			have[key.id] = key
+		}
 	}
 	k.mu.RUnlock()
 	var known []signingKey
+	var problems []error
 	for _, row := range rows {
 		key, ok := have[row.ID]
 		if !ok {
 			if key, err = k.open(row); err != nil {
-				return fmt.Errorf("open signing key %s: %w (is this the keyset that sealed it?)", row.ID, err)
+				problems = append(problems, fmt.Errorf("open signing key %s: %w (is this the keyset that sealed it?)", row.ID, err))
 			}
 		}
-		known = append(known, key)
+		if key.public != nil {
+			known = append(known, key)
+		}
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.known, k.loaded = known, k.Now()
-	return nil
+	k.known = known
+	k.mu.Unlock()
+	return errors.Join(problems...)
 }
 
 func (k *Keys) open(row auth.SigningKey) (signingKey, error) {
+	key := signingKey{id: row.ID, from: row.SignsFrom}
+	public, err := x509.ParsePKIXPublicKey(row.Public)
+	if err != nil {
+		return key, err
+	}
+	key.public = public
 	der, err := k.Box.Open(row.Sealed, sealContext(row.ID))
 	if err != nil {
-		return signingKey{}, err
+		return key, err
 	}
 	private, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
-		return signingKey{}, err
+		return key, err
 	}
-	rsaKey, ok := private.(*rsa.PrivateKey)
-	if !ok {
-		return signingKey{}, errors.New("not an RSA key")
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: rsaKey, KeyID: row.ID}},
-		(&jose.SignerOptions{}).WithType("JWT"))
-	return signingKey{id: row.ID, from: row.SignsFrom, public: rsaKey.Public(), signer: signer}, err
+	key.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: private, KeyID: row.ID}}, (&jose.SignerOptions{}).WithType("JWT"))
+	return key, err
 }
 
 // Part loads the keys again and again.
@@ -144,44 +163,63 @@ func (k *Keys) Part() run.Part {
 				return nil
 			case <-time.After(keyReload):
 			}
-			_ = k.Load(ctx) // the database may be away; the keys we have stay good, and readiness tells
+			if err := k.Load(ctx); err != nil && ctx.Err() == nil { // the keys we have stay good
+				k.Log.Error("signing keys cannot be loaded", "error", err)
+			}
 		}
 	}}
 }
 
-// Key finds a public key; one not seen yet may be new, so the database is asked, at most once a second.
+// Key finds a public key. One not seen yet may be new, so the database is asked, but not more than once a second.
 func (k *Keys) Key(ctx context.Context, kid string) (crypto.PublicKey, error) {
-	public, fresh := k.find(kid)
-	if public == nil && !fresh {
-		if err := k.Load(ctx); err != nil {
-			return nil, err
+	if public := k.find(kid); public != nil {
+		return public, nil
+	}
+	// Many requests may bring a new key's first tokens at once: they wait for one look.
+	_, err, _ := k.looking.Do("", func() (any, error) {
+		if !k.mayLook() {
+			return nil, nil
 		}
-		public, _ = k.find(kid)
+		return nil, k.Load(context.WithoutCancel(ctx))
+	})
+	if err != nil {
+		return nil, err
 	}
-	if public == nil {
-		return nil, token.ErrUnknownKey
+	if public := k.find(kid); public != nil {
+		return public, nil
 	}
-	return public, nil
+	return nil, token.ErrUnknownKey
 }
 
-func (k *Keys) find(kid string) (public crypto.PublicKey, fresh bool) {
+func (k *Keys) find(kid string) crypto.PublicKey {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for _, key := range k.known {
 		if key.id == kid {
-			return key.public, true
+			return key.public
 		}
 	}
-	return nil, k.Now().Sub(k.loaded) < time.Second
+	return nil
+}
+
+// mayLook takes the one look of this second for a key that is not known.
+func (k *Keys) mayLook() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.Now()
+	if now.Sub(k.missed) < time.Second {
+		return false
+	}
+	k.missed = now
+	return true
 }
 
 // Sign makes a JWT of the claims with the newest key whose time has come.
 func (k *Keys) Sign(claims any) (string, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	now := k.Now()
 	for _, key := range k.known {
-		if !key.from.After(now) {
+		if key.signs(k.Now()) {
 			return jwt.Signed(key.signer).Claims(claims).Serialize()
 		}
 	}
@@ -210,7 +248,7 @@ func (k *Keys) Signing() string {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	for _, key := range k.known {
-		if !key.from.After(k.Now()) {
+		if key.signs(k.Now()) {
 			return key.id
 		}
 	}

@@ -40,19 +40,28 @@ func newGate() gate {
 	return gate{running: make(chan struct{}, cores), waiting: make(chan struct{}, 64*cores)}
 }
 
-func (g gate) matches(ctx context.Context, h auth.Hash, secret string) (bool, error) {
+// enter waits for a turn. The turn ends with leave.
+func (g gate) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case g.waiting <- struct{}{}:
-		defer func() { <-g.waiting }()
 	default:
-		return false, errBusy
+		return nil, errBusy
 	}
+	defer func() { <-g.waiting }()
 	select {
 	case g.running <- struct{}{}:
-		defer func() { <-g.running }()
+		return func() { <-g.running }, nil
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return nil, ctx.Err()
 	}
+}
+
+func (g gate) matches(ctx context.Context, h auth.Hash, secret string) (bool, error) {
+	leave, err := g.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	return h.Matches(secret), nil
 }
 
@@ -62,6 +71,14 @@ func (e *Engine) Login(ctx context.Context, name, password, origin string) (auth
 		origin = auth.Internal
 	}
 	nameHash := auth.Digest(strings.ToLower(name) + "\x00" + origin)
+	leave, err := e.gate.enter(ctx)
+	if err != nil {
+		return auth.User{}, err
+	}
+	defer leave()
+	// From here on the guess counts: failures are read within the turn, so that guesses made at once do not all see none, and they
+	// are written even if the guesser hangs up.
+	ctx = context.WithoutCancel(ctx)
 	failures, err := e.Store.Failures(ctx, nameHash)
 	if err != nil {
 		return auth.User{}, err
@@ -73,11 +90,7 @@ func (e *Engine) Login(ctx context.Context, name, password, origin string) (auth
 	if err != nil && !fault.Is(err, fault.KindNotFound) {
 		return auth.User{}, err
 	}
-	good, err := e.gate.matches(ctx, user.Password, password)
-	if err != nil {
-		return auth.User{}, err
-	}
-	if !good {
+	if !user.Password.Matches(password) {
 		if err := e.Store.Failed(ctx, nameHash, e.Now()); err != nil {
 			return auth.User{}, err
 		}

@@ -40,15 +40,16 @@ func (storage) SetClientAssertionJWT(context.Context, string, time.Time) error {
 
 // CreateAuthorizeCodeSession keeps a code.
 func (s storage) CreateAuthorizeCodeSession(ctx context.Context, signature string, r fosite.Requester) error {
-	about := r.GetSession().(*session)
-	return s.engine.Store.AddCode(ctx, auth.Code{Hash: signature, LoginID: r.GetID(), ClientID: r.GetClient().GetID(), UserID: about.user.ID,
-		Scopes: r.GetGrantedScopes(), Form: r.GetRequestForm(), AuthAt: about.authAt, Expires: s.engine.Now().Add(s.engine.Lives.Code)})
+	about, c := r.GetSession().(*session), r.GetClient().(*client)
+	return s.engine.Store.AddCode(ctx, auth.Code{Hash: signature, LoginID: r.GetID(), ClientID: c.ID, UserID: about.user.ID, Scopes: r.GetGrantedScopes(),
+		Form: r.GetRequestForm(), AuthAt: about.authAt, Generation: auth.Generation(about.user.Generation, c.Generation), Expires: s.engine.Now().Add(s.engine.Lives.Code)})
 }
 
 // GetAuthorizeCodeSession finds a code that may be exchanged.
 func (s storage) GetAuthorizeCodeSession(ctx context.Context, signature string, _ fosite.Session) (fosite.Requester, error) {
 	code, r, err := s.code(ctx, signature)
 	v := visitOf(ctx)
+	v.login = code.LoginID
 	switch {
 	case errors.Is(err, store.ErrNone):
 		v.refusal = errCodeUnknown
@@ -63,6 +64,9 @@ func (s storage) GetAuthorizeCodeSession(ctx context.Context, signature string, 
 		return nil, fosite.ErrNotFound
 	case !r.GetSession().(*session).user.Active:
 		v.refusal = errDisabled
+		return nil, fosite.ErrNotFound
+	case code.Generation != auth.Generation(r.GetSession().(*session).user.Generation, r.GetClient().(*client).Generation):
+		v.refusal = errCodeUnknown
 		return nil, fosite.ErrNotFound
 	case code.Form.Get("redirect_uri") != v.form.Get("redirect_uri"):
 		v.refusal = errCodeRedirect // fosite refuses both of these
@@ -207,6 +211,7 @@ func (s storage) GetRefreshTokenSession(ctx context.Context, signature string, _
 	if err != nil {
 		return nil, err
 	}
+	v.login = t.LoginID
 	r, err := s.request(ctx, t.LoginID, t.ClientID, t.UserID, t.AuthAt, t.Scopes)
 	if errors.Is(err, store.ErrNone) {
 		return unknown()
@@ -242,12 +247,12 @@ func (s storage) RotateRefreshToken(ctx context.Context, _, signature string) er
 
 // RevokeRefreshToken ends a login, or an access token that has none.
 func (s storage) RevokeRefreshToken(ctx context.Context, id string) error {
-	return s.engine.Store.Revoke(ctx, id, s.engine.Now())
+	return s.engine.Store.Revoke(ctx, nil, id, s.engine.Now())
 }
 
 // RevokeAccessToken does the same: the id ends both kinds.
 func (s storage) RevokeAccessToken(ctx context.Context, id string) error {
-	return s.engine.Store.Revoke(ctx, id, s.engine.Now())
+	return s.engine.Store.Revoke(ctx, nil, id, s.engine.Now())
 }
 
 // BeginTX is fosite's; the visit gathers.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,16 +33,21 @@ func noClient(id string) error {
 	return fault.NotFound("There is no client %q. List the clients to see their names.", id).WithCode("not_found")
 }
 
-func getClient(ctx context.Context, tx pgx.Tx, id, lock string) (auth.Client, error) {
-	rows, err := tx.Query(ctx, `select `+clientColumns+` from clients where id = $1 `+lock, id)
+// lockClient finds a client that somebody wants to change. Whoever changes a client's secret or address can act as it, and gets
+// the tokens of those who use it: so they must hold every power that it has or can be given.
+func lockClient(ctx context.Context, tx pgx.Tx, who auth.Who, id string) (auth.Client, error) {
+	rows, err := tx.Query(ctx, `select `+clientColumns+` from clients where id = $1 for update`, id)
 	if err != nil {
-		return auth.Client{}, fmt.Errorf("get client: %w", err)
+		return auth.Client{}, fmt.Errorf("lock client: %w", err)
 	}
 	c, err := pgx.CollectExactlyOneRow(rows, scanClient)
 	if pg.NoRows(err) {
 		return c, noClient(id)
 	}
-	return c, err
+	if err != nil {
+		return c, err
+	}
+	return c, who.MayGrant(slices.Concat(c.Authorities, c.Scopes)...)
 }
 
 // Client reads one client.
@@ -65,7 +71,7 @@ func (s *Store) Clients(ctx context.Context, p Page) ([]auth.Client, int, error)
 // CreateClient adds a client.
 func (s *Store) CreateClient(ctx context.Context, who auth.Who, c auth.Client) (auth.Client, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (auth.Client, error) {
-		if err := who.MayGrant(append(c.Authorities, c.Scopes...)...); err != nil {
+		if err := who.MayGrant(slices.Concat(c.Authorities, c.Scopes)...); err != nil {
 			return c, err
 		}
 		if err := c.Check(); err != nil {
@@ -84,13 +90,14 @@ func insertClient(ctx context.Context, tx pgx.Tx, c auth.Client) (auth.Client, e
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning `+clientColumns,
 		c.ID, c.Name, none(c.Secrets), none(c.Scopes), none(c.Authorities), none(c.Grants), none(c.RedirectURIs), none(c.AutoApprove),
 		int(c.AccessFor.Seconds()), int(c.RefreshFor.Seconds()))
+	var made auth.Client
 	if err == nil {
-		c, err = pgx.CollectExactlyOneRow(rows, scanClient)
+		made, err = pgx.CollectExactlyOneRow(rows, scanClient)
 	}
 	if _, taken := pg.Conflict(err); taken {
 		return c, fault.Conflict("The client %q exists already. Update it, or choose another client_id.", c.ID).WithCode("client_exists")
 	}
-	return c, err
+	return made, err
 }
 
 // none makes an empty list of a missing one: columns are not null.
@@ -104,19 +111,15 @@ func none[T any](list []T) []T {
 // UpdateClient changes a client under its lock. When end is true its tokens end too.
 func (s *Store) UpdateClient(ctx context.Context, who auth.Who, id, action string, change func(*auth.Client) (end bool, err error)) (auth.Client, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (auth.Client, error) {
-		before, err := getClient(ctx, tx, id, "for update")
+		c, err := lockClient(ctx, tx, who, id)
 		if err != nil {
-			return before, err
+			return c, err
 		}
-		c := before
 		end, err := change(&c)
 		if err != nil {
 			return c, err
 		}
-		if err := who.MayGrant(auth.Added(append(before.Authorities, before.Scopes...), append(c.Authorities, c.Scopes...))...); err != nil {
-			return c, err
-		}
-		if err := who.MayGrant(before.Authorities...); err != nil { // whoever changes a client's secret or address becomes that client
+		if err := who.MayGrant(slices.Concat(c.Authorities, c.Scopes)...); err != nil {
 			return c, err
 		}
 		if err := c.Check(); err != nil {
@@ -146,11 +149,8 @@ func saveClient(ctx context.Context, tx pgx.Tx, c auth.Client, end bool) (auth.C
 // DeleteClient removes a client; what it holds for people goes with it.
 func (s *Store) DeleteClient(ctx context.Context, who auth.Who, id string) (auth.Client, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (auth.Client, error) {
-		c, err := getClient(ctx, tx, id, "for update")
+		c, err := lockClient(ctx, tx, who, id)
 		if err != nil {
-			return c, err
-		}
-		if err := who.MayGrant(c.Authorities...); err != nil {
 			return c, err
 		}
 		if _, err := tx.Exec(ctx, `delete from clients where id = $1`, id); err != nil {

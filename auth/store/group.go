@@ -155,13 +155,14 @@ func (s *Store) changeGroup(ctx context.Context, who auth.Who, id, action string
 		}
 		rows, err := tx.Query(ctx, `update groups set name = $2, description = $3, everyone = $4, version = version + 1, modified_at = now()
 			where id = $1 returning `+groupColumns, id, g.Name, g.Description, g.Everyone)
-		if err == nil {
-			g, err = pgx.CollectExactlyOneRow(rows, scanGroup)
-		}
 		if err != nil {
 			return g, takenGroup(err, g.Name)
 		}
-		return g, audit(ctx, tx, who, action, "group", id, detail)
+		saved, err := pgx.CollectExactlyOneRow(rows, scanGroup)
+		if err != nil {
+			return g, takenGroup(err, g.Name)
+		}
+		return saved, audit(ctx, tx, who, action, "group", id, detail)
 	})
 }
 

@@ -39,6 +39,10 @@ func (s *Store) FirstKey(ctx context.Context, who auth.Who, key auth.SigningKey)
 // RotateKey adds a key; those before it are published until every token they signed has expired.
 func (s *Store) RotateKey(ctx context.Context, who auth.Who, key auth.SigningKey) error {
 	return pg.Do(ctx, s.pool, func(tx pgx.Tx) error {
+		// One that was to sign later has signed nothing yet: it would take over from this one.
+		if _, err := tx.Exec(ctx, `delete from signing_keys where signs_from > $1`, key.SignsFrom); err != nil {
+			return fmt.Errorf("withdraw pending keys: %w", err)
+		}
 		if _, err := tx.Exec(ctx, `update signing_keys set gone_at = $1 where gone_at is null`, key.SignsFrom.Add(auth.MaxAccess+time.Hour)); err != nil {
 			return fmt.Errorf("retire keys: %w", err)
 		}
@@ -60,11 +64,11 @@ func (s *Store) RemoveKey(ctx context.Context, who auth.Who, kid string, now tim
 		if _, err := tx.Exec(ctx, `lock table signing_keys in exclusive mode`); err != nil {
 			return fmt.Errorf("lock keys: %w", err)
 		}
-		if err := tx.QueryRow(ctx, `select count(*) from signing_keys where kid <> $1 and signs_from <= $2 and (gone_at is null or gone_at > $2)`, kid, now).Scan(&others); err != nil {
+		if err := tx.QueryRow(ctx, `select count(*) from signing_keys where kid <> $1 and signs_from <= $2 and gone_at is null`, kid, now).Scan(&others); err != nil {
 			return fmt.Errorf("count keys: %w", err)
 		}
 		if others == 0 {
-			return fault.Conflict("The key %s is the only one that signs now. Run `auth keys rotate --now` first.", kid)
+			return fault.Conflict("The key %s is the newest, and no other would sign for long. Run `auth keys rotate --now` first.", kid)
 		}
 		tag, err := tx.Exec(ctx, `delete from signing_keys where kid = $1`, kid)
 		if err != nil {

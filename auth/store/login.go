@@ -25,8 +25,8 @@ func (s *Store) AddCode(ctx context.Context, c auth.Code) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.pool.Exec(ctx, `insert into codes (hash, login_id, client_id, user_id, scopes, form, auth_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		c.Hash, c.LoginID, c.ClientID, c.UserID, none(c.Scopes), form, c.AuthAt, c.Expires)
+	_, err = s.pool.Exec(ctx, `insert into codes (hash, login_id, client_id, user_id, scopes, form, auth_at, generation, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		c.Hash, c.LoginID, c.ClientID, c.UserID, none(c.Scopes), form, c.AuthAt, c.Generation, c.Expires)
 	if err != nil {
 		return fmt.Errorf("add code: %w", err)
 	}
@@ -37,8 +37,8 @@ func (s *Store) AddCode(ctx context.Context, c auth.Code) error {
 func (s *Store) Code(ctx context.Context, hash string) (auth.Code, error) {
 	var c auth.Code
 	var form []byte
-	err := s.pool.QueryRow(ctx, `select hash, login_id, client_id, user_id, scopes, form, auth_at, expires_at, used_at is not null from codes where hash = $1`, hash).
-		Scan(&c.Hash, &c.LoginID, &c.ClientID, &c.UserID, &c.Scopes, &form, &c.AuthAt, &c.Expires, &c.Used)
+	err := s.pool.QueryRow(ctx, `select hash, login_id, client_id, user_id, scopes, form, auth_at, generation, expires_at, used_at is not null from codes where hash = $1`, hash).
+		Scan(&c.Hash, &c.LoginID, &c.ClientID, &c.UserID, &c.Scopes, &form, &c.AuthAt, &c.Generation, &c.Expires, &c.Used)
 	if pg.NoRows(err) {
 		return c, ErrNone
 	}
@@ -100,9 +100,15 @@ func (s *Store) Exchange(ctx context.Context, x Exchange) error {
 	})
 }
 
-// Revoke ends an access token by its id, or a login with all its tokens by the login's id.
-func (s *Store) Revoke(ctx context.Context, id string, now time.Time) error {
+// Revoke ends an access token by its id, or a login with all its tokens by the login's id. That somebody ended another's is kept
+// in the audit trail; nil is for one's own.
+func (s *Store) Revoke(ctx context.Context, by *auth.Who, id string, now time.Time) error {
 	return pg.Do(ctx, s.pool, func(tx pgx.Tx) error {
+		if by != nil {
+			if err := audit(ctx, tx, *by, "token.revoke", "token", id, nil); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.Exec(ctx, `insert into revoked (id, expires_at) values ($1, $2) on conflict (id) do nothing`, id, now.Add(auth.MaxAccess+time.Hour)); err != nil {
 			return fmt.Errorf("revoke: %w", err)
 		}
@@ -183,7 +189,7 @@ func (s *Store) DropSession(ctx context.Context, hash string) error {
 
 // AddPasscode keeps a one-time passcode.
 func (s *Store) AddPasscode(ctx context.Context, hash, userID string, expires time.Time) error {
-	_, err := s.pool.Exec(ctx, `insert into passcodes (hash, user_id, expires_at) values ($1, $2, $3)`, hash, userID, expires)
+	_, err := s.pool.Exec(ctx, `insert into passcodes (hash, user_id, generation, expires_at) select $1, id, generation, $3 from users where id = $2`, hash, userID, expires)
 	if err != nil {
 		return fmt.Errorf("add passcode: %w", err)
 	}
@@ -193,7 +199,7 @@ func (s *Store) AddPasscode(ctx context.Context, hash, userID string, expires ti
 // UsePasscode takes a passcode away and says whose it was.
 func (s *Store) UsePasscode(ctx context.Context, hash string, now time.Time) (userID string, err error) {
 	var expires time.Time
-	err = s.pool.QueryRow(ctx, `delete from passcodes where hash = $1 returning user_id, expires_at`, hash).Scan(&userID, &expires)
+	err = s.pool.QueryRow(ctx, `delete from passcodes p using users u where p.hash = $1 and u.id = p.user_id and u.generation = p.generation returning p.user_id, p.expires_at`, hash).Scan(&userID, &expires)
 	if pg.NoRows(err) || (err == nil && !now.Before(expires)) {
 		return "", ErrNone
 	}

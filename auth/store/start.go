@@ -84,18 +84,26 @@ func applyAdmin(ctx context.Context, tx pgx.Tx, who auth.Who, want auth.StartAdm
 			return err
 		}
 		id = u.ID
-		err = audit(ctx, tx, who, "user.create", "user", id, map[string]any{"user_name": want.Name})
+		if err := audit(ctx, tx, who, "user.create", "user", id, map[string]any{"user_name": want.Name, "groups": want.Groups}); err != nil {
+			return err
+		}
+		return adminGroups(ctx, tx, id, want.Groups)
 	}
 	if err != nil {
 		return fmt.Errorf("administrator: %w", err)
 	}
-	for _, name := range want.Groups {
+	return nil
+}
+
+// adminGroups puts the first administrator into groups, once: what is taken from them later stays taken.
+func adminGroups(ctx context.Context, tx pgx.Tx, id string, groups []string) error {
+	for _, name := range groups {
 		_, err := tx.Exec(ctx, `insert into groups (name) values ($1) on conflict (name) do nothing`, name)
 		if err != nil {
 			return fmt.Errorf("administrator's group %s: %w", name, err)
 		}
 	}
-	_, err = tx.Exec(ctx, `insert into members (group_id, user_id) select id, $1 from groups where name = any($2) on conflict do nothing`, id, none(want.Groups))
+	_, err := tx.Exec(ctx, `insert into members (group_id, user_id) select id, $1 from groups where name = any($2) on conflict do nothing`, id, none(groups))
 	if err != nil {
 		return fmt.Errorf("administrator's groups: %w", err)
 	}

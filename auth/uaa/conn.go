@@ -147,7 +147,7 @@ func (c *Conn) Users(ctx context.Context, filter string, perPage int, attributes
 				}
 				after = u.ID
 			}
-			if page.TotalResults <= len(page.Resources) {
+			if page.TotalResults <= len(page.Resources) || len(page.Resources) == 0 {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -25,7 +26,7 @@ func keys(ctx context.Context, args []string) error {
 	}
 	defer s.Close()
 	who := auth.Who{Name: "auth keys"}
-	k := &grant.Keys{Store: s, Box: box, Now: time.Now}
+	k := &grant.Keys{Store: s, Box: box, Log: slog.Default(), Now: time.Now}
 	switch {
 	case len(args) == 1 && args[0] == "list":
 		return listKeys(ctx, k)

@@ -109,7 +109,7 @@ func serve(ctx context.Context) error {
 	if err := begin(ctx, s, c.Start); err != nil {
 		return err
 	}
-	signing := &grant.Keys{Store: s, Box: box, Now: time.Now}
+	signing := &grant.Keys{Store: s, Box: box, Log: log, Now: time.Now}
 	if err := signing.Start(ctx); err != nil {
 		return err
 	}

@@ -44,10 +44,11 @@ var status = map[Kind]int{
 
 // Error is a fault.
 type Error struct {
-	Kind   Kind
-	Code   string // the name a protocol gives this fault, where the kind alone does not decide it; may be empty
-	Detail string // a sentence for the person who met it, with the next step
-	Cause  error  // logged, never shown
+	Kind    Kind
+	Code    string   // the name a protocol gives this fault, where the kind alone does not decide it; may be empty
+	Detail  string   // a sentence for the person who met it, with the next step
+	Details []string // each fault by itself, when there are several; may be nil
+	Cause   error    // logged, never shown
 }
 
 func (e *Error) Error() string {

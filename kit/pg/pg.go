@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/proa-dev/proa/kit/fault"
 )
 
 // Open makes a pool and waits until the server answers or ctx ends. What cannot get better by
@@ -153,6 +157,30 @@ func Conflict(err error) (constraint string, ok bool) {
 		return e.ConstraintName, true
 	}
 	return "", false
+}
+
+// Fault is what an error of the server means for whoever asked, or nil when that is nobody's fault but ours.
+func Fault(err error) *fault.Error {
+	switch class := code(err); {
+	case class == "22021" || class == "22P05":
+		return fault.Invalid("A value holds a character that cannot be kept, such as NUL. Remove it.").Because(err)
+	case Away(err):
+		return fault.Unavailable("The service cannot take this now. Nothing was done; try again in a moment.").Because(err)
+	}
+	return nil
+}
+
+// Away tells whether err means that the server cannot be reached or takes no more work, so that trying later may help.
+func Away(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	switch class := code(err); {
+	case class != "":
+		return strings.HasPrefix(class, "08") || strings.HasPrefix(class, "53") || strings.HasPrefix(class, "57P") || class == "25006"
+	case errors.As(err, &connect), errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), pgconn.SafeToRetry(err):
+		return true
+	}
+	return false
 }
 
 // NoRows tells whether err means that a query for one row found none.

@@ -29,8 +29,9 @@ type Remote struct {
 
 	mu     sync.Mutex
 	keys   map[string]crypto.PublicKey
-	asked  time.Time
-	failed error // of the last time it asked
+	asked  time.Time // when it last asked at all
+	missed time.Time // when it last asked because of a key it had not seen
+	failed error     // of the last time it asked
 	group  singleflight.Group
 }
 
@@ -42,8 +43,13 @@ func (r *Remote) Key(ctx context.Context, kid string) (crypto.PublicKey, error) 
 	if key != nil && age < or(r.Refresh, time.Minute) {
 		return key, nil
 	}
-	// Many requests wait for one answer; one caller's impatience does not end it for the others.
-	_, err, _ := r.group.Do("", func() (any, error) { return nil, r.load(context.WithoutCancel(ctx)) })
+	// Many requests wait for one answer; one caller's impatience does not end it for the others. A key that is missing is asked
+	// for even if the last answer is fresh: it may be younger than that answer.
+	why, last := "refresh", &r.asked
+	if key == nil {
+		why, last = "missing", &r.missed
+	}
+	_, err, _ := r.group.Do(why, func() (any, error) { return nil, r.load(context.WithoutCancel(ctx), last) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if key := r.keys[kid]; key != nil {
@@ -59,15 +65,15 @@ func unreachable(err error) error {
 	return fault.Unavailable("The authorization server cannot be asked for its keys now. Try again in a moment.").Because(err)
 }
 
-// load asks the server, or within Pause says how the last time went. The group calls it one at a time.
-func (r *Remote) load(ctx context.Context) error {
+// load asks the server, or within Pause of the last time for the same cause says how that went.
+func (r *Remote) load(ctx context.Context, last *time.Time) error {
 	r.mu.Lock()
-	now, last := r.Now(), r.failed
-	if now.Sub(r.asked) < or(r.Pause, time.Second) {
+	now, failed := r.Now(), r.failed
+	if now.Sub(*last) < or(r.Pause, time.Second) {
 		r.mu.Unlock()
-		return last
+		return failed
 	}
-	r.asked = now
+	*last, r.asked = now, now
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -4,12 +4,14 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -22,12 +24,14 @@ type Handler func(http.ResponseWriter, *http.Request) error
 
 // App routes requests to handlers. Fill the fields, call Handle for each route, then serve it.
 type App struct {
-	Log     *slog.Logger
-	Fault   func(http.ResponseWriter, *http.Request, *fault.Error) // renders a fault in the protocol's own shape
-	Ready   func(context.Context) error                            // nil error: this process may get requests
-	MaxBody int64                                                  // bytes of a request body; 1 MiB when zero
-	Proxies []netip.Prefix                                         // whose X-Forwarded-For is believed
-	Metrics *Metrics                                               // may be nil
+	Log      *slog.Logger
+	Fault    func(http.ResponseWriter, *http.Request, *fault.Error) // renders a fault in the protocol's own shape
+	Ready    func(context.Context) error                            // nil error: this process may get requests
+	Explain  func(error) *fault.Error                               // finds the fault in an error of an engine, or nil; may be nil
+	Deadline time.Duration                                          // for one request; a minute when zero
+	MaxBody  int64                                                  // bytes of a request body; 1 MiB when zero
+	Proxies  []netip.Prefix                                         // whose X-Forwarded-For is believed
+	Metrics  *Metrics                                               // may be nil
 
 	mux http.ServeMux
 }
@@ -71,7 +75,14 @@ func (a *App) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(rw, r.Body, limit) // the server's own writer: beyond the limit it closes the connection
 
-	if h, pattern := a.mux.Handler(r); pattern == "" {
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(a.Deadline, time.Minute))
+	defer cancel()
+	r = r.WithContext(ctx)
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		a.run(func(http.ResponseWriter, *http.Request) error {
+			return fault.Invalid("The part of the address behind the question mark cannot be read. Encode its values.").Because(err)
+		}, w, r)
+	} else if h, pattern := a.mux.Handler(r); pattern == "" {
 		a.run(noRoute(h), w, r)
 	} else {
 		r.Pattern = pattern
@@ -94,6 +105,11 @@ func (a *App) run(h Handler, rw http.ResponseWriter, r *http.Request) {
 	}
 	if ended := r.Context().Err(); ended != nil && f.Kind == fault.KindInternal && errors.Is(err, ended) {
 		f = fault.Unavailable("The request was ended before it was done. Try again.").Because(err)
+	}
+	if f.Kind == fault.KindInternal && a.Explain != nil {
+		if known := a.Explain(err); known != nil {
+			f = known
+		}
 	}
 	if w != nil {
 		w.err = f

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/proa-dev/proa/kit/fault"
 )
@@ -71,20 +73,30 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 
 // Read decodes a request's JSON body into v, whatever type it claims to be: curl says it is a form. Faults name the field and
 // what was expected.
-func Read(r *http.Request, v any) error {
-	decoder := json.NewDecoder(r.Body)
+func Read(r *http.Request, v any) error { return read(r, v, false) }
+
+// ReadStrict is Read for a protocol in which a field that is not known is a mistake.
+func ReadStrict(r *http.Request, v any) error { return read(r, v, true) }
+
+func read(r *http.Request, v any, strict bool) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return badJSON(err)
+	}
+	if !utf8.Valid(body) {
+		return fault.Invalid("The body is not UTF-8. Encode it so, and send it again.")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
 	if err := decoder.Decode(v); err != nil {
 		return badJSON(err)
 	}
-	_, err := decoder.Token()
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case errors.As(err, &tooLarge):
-		return err
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fault.Invalid("The body must hold one JSON value and nothing after it.")
 	}
-	return fault.Invalid("The body must hold one JSON value and nothing after it.")
+	return nil
 }
 
 func badJSON(err error) error {
@@ -109,6 +121,8 @@ func badJSON(err error) error {
 		return fault.Invalid("The body is not valid JSON at byte %d. Check the syntax there.", syntax.Offset).Because(err)
 	case errors.Is(err, io.EOF):
 		return fault.Invalid("The body is empty. Send a JSON object.")
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		return fault.Invalid("%s is not a field of this request. Remove it, or check its spelling.", strings.TrimPrefix(err.Error(), "json: unknown field ")).Because(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fault.Invalid("The body ends in the middle of a JSON value. Send all of it.")
 	}

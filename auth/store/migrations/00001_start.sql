@@ -79,6 +79,7 @@ create table codes (
     scopes       text[]      not null,
     form         jsonb       not null,
     auth_at      timestamptz not null,
+    generation   text        not null,
     expires_at   timestamptz not null,
     used_at      timestamptz
 );
@@ -110,6 +111,7 @@ create index revoked_expiry on revoked (expires_at);
 create table passcodes (
     hash       text primary key,
     user_id    text collate "C" not null references users on delete cascade,
+    generation text        not null,
     expires_at timestamptz not null
 );
 
