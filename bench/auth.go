@@ -19,37 +19,41 @@ import (
 type authServer struct {
 	url      string
 	addr     string
+	path     string // of the program
 	pid      int
 	database string
 	admin    *uaa.Conn
+
+	notifySecret string // of the notification service
 }
 
 // withAuth builds and starts it.
 func (b *bench) withAuth(ctx context.Context, use func(context.Context, *authServer) error) error {
-	path, err := b.build(ctx, "auth")
+	path, err := b.build(ctx, "cmd/auth")
 	if err != nil {
 		return err
 	}
-	keyset, err := exec.CommandContext(ctx, path, "keyset", "new").Output() //nolint:gosec // we built it
+	keyset, err := newKeyset(ctx, path)
 	if err != nil {
-		return fmt.Errorf("make a keyset: %w", err)
+		return err
 	}
 	addr, err := freeAddr(ctx)
 	if err != nil {
 		return err
 	}
 	return b.withDatabase(ctx, func(database string) error {
-		s := &authServer{url: "http://" + addr, addr: addr, database: database}
+		s := &authServer{url: "http://" + addr, addr: addr, path: path, database: database, notifySecret: rand.Text()}
 		password := rand.Text()
 		p := program{path: path, ready: s.url + "/readyz", env: []string{
 			"PATH=" + os.Getenv("PATH"),
 			"PROA_AUTH_DATABASE_URL=" + database,
-			"PROA_AUTH_KEYSET=" + strings.TrimSpace(string(keyset)),
+			"PROA_AUTH_KEYSET=" + keyset,
 			"PROA_AUTH_URL=" + s.url,
 			"PROA_AUTH_LISTEN=" + addr,
 			"PROA_AUTH_METRICS_LISTEN=127.0.0.1:0",
 			"PROA_AUTH_START_FILE=" + filepath.Join(b.root, "deploy", "auth", "start.yaml"),
 			"PROA_SSH_CLIENT_SECRET=" + rand.Text(),
+			"PROA_NOTIFY_CLIENT_SECRET=" + s.notifySecret,
 			"PROA_ADMIN_USERNAME=admin",
 			"PROA_ADMIN_PASSWORD=" + password,
 		}}
@@ -61,6 +65,15 @@ func (b *bench) withAuth(ctx context.Context, use func(context.Context, *authSer
 			return use(ctx, s)
 		})
 	})
+}
+
+// newKeyset is the secret that a server seals others with.
+func newKeyset(ctx context.Context, auth string) (string, error) {
+	keyset, err := exec.CommandContext(ctx, auth, "keyset", "new").Output() //nolint:gosec // we built it
+	if err != nil {
+		return "", fmt.Errorf("make a keyset: %w", err)
+	}
+	return strings.TrimSpace(string(keyset)), nil
 }
 
 func (s *authServer) conn() *uaa.Conn { return &uaa.Conn{URL: s.url, HTTP: http.DefaultClient} }

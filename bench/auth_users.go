@@ -33,7 +33,7 @@ func measureWalk(ctx context.Context, b *bench) ([]line, error) {
 		}
 		conn := s.conn()
 		conn.Token = conn.ClientCredentials("walker", secret)
-		total, err := addUsers(ctx, s.database, b.users)
+		total, err := addUsers(ctx, s.database, 1, b.users)
 		if err != nil {
 			return err
 		}
@@ -52,8 +52,8 @@ func measureWalk(ctx context.Context, b *bench) ([]line, error) {
 	return lines, err
 }
 
-// addUsers fills the directory up, and gives the number of people that must be in it.
-func addUsers(ctx context.Context, database string, users int) (total int, err error) {
+// addUsers adds user-first to user-last to the directory, and gives the number of people that must be in it.
+func addUsers(ctx context.Context, database string, first, last int) (total int, err error) {
 	pool, err := pg.Open(ctx, database)
 	if err != nil {
 		return 0, err
@@ -65,17 +65,17 @@ func addUsers(ctx context.Context, database string, users int) (total int, err e
 	hash := auth.NewHash("the same password for everyone")
 	const chunk = 100_000
 	begin := time.Now()
-	for from := 1; from <= users; from += chunk {
-		to := min(from+chunk-1, users)
+	for from := first; from <= last; from += chunk {
+		to := min(from+chunk-1, last)
 		_, err := pool.Exec(ctx, `insert into users (username, email, given_name, family_name, password)
 			select 'user-' || n, 'user-' || n || '@example.org', 'Given ' || n, 'Family ' || n, $3 from generate_series($1::int, $2::int) n`, from, to, hash)
 		if err != nil {
 			return 0, fmt.Errorf("add users: %w", err)
 		}
-		say("%s: %s users added after %.0f s", walkName, number(float64(to)), time.Since(begin).Seconds())
+		say("%s users added after %.0f s", number(float64(to)), time.Since(begin).Seconds())
 	}
 	_, err = pool.Exec(ctx, `vacuum (analyze) users`)
-	return total + users, err
+	return total + last - first + 1, err
 }
 
 // compareWalks walks by plain SQL before and after ours.

@@ -22,7 +22,7 @@ import (
 )
 
 // figures are measured in this order.
-var figures = []figure{clientCredentials, walkUsers}
+var figures = []figure{clientCredentials, walkUsers, notifyEveryone}
 
 // figure is something that is measured. It may take several lines to say.
 type figure struct {
@@ -35,6 +35,7 @@ type figure struct {
 type bench struct {
 	database string // URL of a PostgreSQL in which databases may be made
 	users    int
+	people   int
 	round    time.Duration
 	root     string // of the module
 	dir      string // for what is built and written; deleted at the end
@@ -53,6 +54,7 @@ func measure() error {
 	b := &bench{}
 	list := flag.Bool("list", false, "say what can be measured")
 	flag.IntVar(&b.users, "users", 1_000_000, "people in the directory that is walked through")
+	flag.IntVar(&b.people, "people", 1_000_000, "people who get a mail, after a hundredth and a tenth of them")
 	flag.DurationVar(&b.round, "round", 4*time.Second, "length of one of the rounds whose median counts")
 	flag.Usage = usage
 	flag.Parse()
@@ -65,8 +67,8 @@ func measure() error {
 		return nil
 	case err != nil:
 		return err
-	case b.users < minUsers || b.round < 100*time.Millisecond:
-		return fmt.Errorf("-users must be at least %d and -round at least 100ms", minUsers)
+	case b.users < minUsers || b.people < minPeople || b.people > maxPeople || b.round < 100*time.Millisecond:
+		return fmt.Errorf("-users must be at least %d, -people %d to %d, and -round at least 100ms", minUsers, minPeople, maxPeople)
 	}
 	ctx, stop := run.Signals(context.Background())
 	defer stop()

@@ -12,18 +12,69 @@ import (
 
 const tick = time.Second / 100 // the unit of /proc, the same on every Linux
 
-// cpuTime is how long a process has kept a core busy since it started.
-func cpuTime(pid int) (time.Duration, error) {
+// What stands where in /proc/PID/stat, after the name.
+const (
+	parentField = 1
+	cpuField    = 11 // of the process in user space and in the kernel, and then of the children it has waited for
+)
+
+func statOf(pid int) ([]string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ") // the name before it may hold spaces
 	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat is too short: %q", pid, stat)
+	if len(fields) < cpuField+4 {
+		return nil, fmt.Errorf("/proc/%d/stat is too short: %q", pid, stat)
 	}
-	return ticks(fields[11:13]) // utime and stime, the 14th and 15th of the whole line
+	return fields, nil
+}
+
+// cpuTime is how long a process has kept a core busy since it started.
+func cpuTime(pid int) (time.Duration, error) {
+	fields, err := statOf(pid)
+	if err != nil {
+		return 0, err
+	}
+	return ticks(fields[cpuField : cpuField+2])
+}
+
+func parentOf(pid int) (int, error) {
+	fields, err := statOf(pid)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(fields[parentField])
+}
+
+// familyTime is how long a process and its children, those who have ended included, have kept a core busy.
+func familyTime(pid int) (time.Duration, error) {
+	own, err := statOf(pid)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := ticks(own[cpuField : cpuField+4])
+	if err != nil {
+		return 0, err
+	}
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range all {
+		child, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if parent, err := parentOf(child); err != nil || parent != pid {
+			continue // ended meanwhile, or not ours
+		}
+		if spent, err := cpuTime(child); err == nil {
+			sum += spent
+		}
+	}
+	return sum, nil
 }
 
 // machineTime is how long all cores together were busy since the machine started.

@@ -47,9 +47,9 @@ func (b *bench) withDatabase(ctx context.Context, use func(url string) error) (e
 }
 
 // build compiles one of our programs as it is now.
-func (b *bench) build(ctx context.Context, name string) (path string, err error) {
-	path = filepath.Join(b.dir, name)
-	_, err = goTool(ctx, "build", "-o", path, filepath.Join(b.root, "cmd", name))
+func (b *bench) build(ctx context.Context, room string) (path string, err error) {
+	path = filepath.Join(b.dir, filepath.Base(room))
+	_, err = goTool(ctx, "build", "-o", path, filepath.Join(b.root, room))
 	return path, err
 }
 

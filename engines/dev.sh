@@ -6,17 +6,23 @@
 #   engines/dev.sh status  say what runs; exits 3 when a part does not
 #   engines/dev.sh clean   stop everything and delete what it stored
 #
-# PROA_RUN (.run) holds secrets, logs, pid files and the file env; PROA_STATE holds PostgreSQL's data.
+# PROA_RUN (.run) holds secrets, logs, pid files and the file env; PROA_STATE holds PostgreSQL's data,
+# and Postfix's stands beside it.
 set -euo pipefail
 umask 077 # nearly everything written here is a secret
 
 root=$(realpath "$(dirname "$0")/..")
 run=$(realpath -m "${PROA_RUN:-$root/.run}")
 postgres=$root/engines/postgres/run.sh
-parts=(auth) # in the order they start
+postfix=$root/engines/postfix/run.sh
+parts=(auth notify) # in the order they start
 auth_listen=${PROA_AUTH_LISTEN:-127.0.0.1:8081}
 auth_metrics=${PROA_AUTH_METRICS_LISTEN:-127.0.0.1:9081}
 auth_url=http://$auth_listen
+notify_listen=${PROA_NOTIFY_LISTEN:-127.0.0.1:8082}
+notify_metrics=${PROA_NOTIFY_METRICS_LISTEN:-127.0.0.1:9082}
+notify_url=http://$notify_listen
+bounce_listen=${PROA_NOTIFY_BOUNCE_LISTEN:-127.0.0.1:8024}
 
 say() { printf '%s\n' "$*"; }
 die() {
@@ -151,6 +157,13 @@ lock() {
 
 # --- Commands.
 
+# with_mail tells whether a part of ours sends mail, and so needs Postfix.
+with_mail() { [[ " ${parts[*]} " == *" notify "* ]]; }
+
+up_postfix() { ! with_mail || "$postfix" start dev "$bounce_listen"; }
+
+status_postfix() { ! with_mail || "$postfix" status dev; }
+
 up_auth() {
 	local secrets=$run/secrets
 	(umask 022 && cd "$root" && go build -buildvcs=false -o bin/auth ./cmd/auth 9>&-) || die "auth does not build. Mend what the compiler says above, then run make up again."
@@ -161,6 +174,7 @@ up_auth() {
 	secret keyset "$root/bin/auth" keyset new
 	secret admin-password random
 	secret ssh-client-secret random
+	secret notify-client-secret random
 	"$postgres" create dev proa_auth
 	"$postgres" url dev proa_auth | keep "$secrets/auth-database-url"
 
@@ -174,16 +188,47 @@ up_auth() {
 		PROA_ADMIN_USERNAME=admin \
 		PROA_ADMIN_PASSWORD_FILE="$secrets/admin-password" \
 		PROA_SSH_CLIENT_SECRET_FILE="$secrets/ssh-client-secret" \
+		PROA_NOTIFY_CLIENT_SECRET_FILE="$secrets/notify-client-secret" \
 		"$root/bin/auth"
 	part_ready auth "$auth_url/readyz"
 }
 
+up_notify() {
+	local secrets=$run/secrets
+	(umask 022 && cd "$root" && go build -buildvcs=false -o bin/notify ./cmd/notify 9>&-) || die "notify does not build. Mend what the compiler says above, then run make up again."
+	secret notify-keyset "$root/bin/auth" keyset new
+	secret bounce-key random
+	"$postgres" create dev proa_notify
+	"$postgres" url dev proa_notify | keep "$secrets/notify-database-url"
+
+	part_start notify "$notify_listen" \
+		PROA_NOTIFY_LISTEN="$notify_listen" \
+		PROA_NOTIFY_METRICS_LISTEN="$notify_metrics" \
+		PROA_NOTIFY_URL="$notify_url" \
+		PROA_NOTIFY_DATABASE_URL_FILE="$secrets/notify-database-url" \
+		PROA_NOTIFY_KEYSET_FILE="$secrets/notify-keyset" \
+		PROA_AUTH_URL="$auth_url" \
+		PROA_NOTIFY_CLIENT_SECRET_FILE="$secrets/notify-client-secret" \
+		PROA_NOTIFY_RELAYS="smtp://$("$postfix" address dev)?tls=none" \
+		PROA_NOTIFY_FROM='Proa <notifications@proa.localhost>' \
+		PROA_NOTIFY_DOMAIN=proa.localhost \
+		PROA_NOTIFY_BOUNCE_LISTEN="$bounce_listen" \
+		PROA_NOTIFY_BOUNCE_DOMAIN=bounces.proa.localhost \
+		PROA_NOTIFY_BOUNCE_KEY_FILE="$secrets/bounce-key" \
+		"$root/bin/notify"
+	part_ready notify "$notify_url/readyz"
+}
+
 write_env() {
-	keep "$run/env" <<-END
-		export PROA_AUTH_URL='$auth_url'
-		export PROA_ADMIN_USERNAME='admin'
-		export PROA_ADMIN_PASSWORD='$(cat "$run/secrets/admin-password")'
-	END
+	{
+		cat <<-END
+			export PROA_AUTH_URL='$auth_url'
+			export PROA_ADMIN_USERNAME='admin'
+			export PROA_ADMIN_PASSWORD='$(cat "$run/secrets/admin-password")'
+		END
+		echo "export PROA_NOTIFY_URL='$notify_url'"
+		! with_mail || echo "export PROA_MAIL_DIR='$("$postfix" mail dev)'"
+	} | keep "$run/env"
 }
 
 up() {
@@ -193,13 +238,17 @@ up() {
 	done
 	lock
 	"$postgres" start dev
+	up_postfix
 	up_auth
+	up_notify
 	write_env
 	cat <<-END
 
 		Proa is up.
 		  authorization server  $auth_url
-		  its metrics           http://$auth_metrics/metrics
+		  notification service  $notify_url
+		  mail it has sent      $("$postfix" mail dev)
+		  metrics               http://$auth_metrics/metrics and http://$notify_metrics/metrics
 		  logs                  $run/log
 
 		Take the addresses and the administrator's password into your shell, and ask for a token:
@@ -218,12 +267,14 @@ down() {
 		rm -f "$run/env"
 	fi
 	"$postgres" stop
+	"$postfix" stop
 	say "Nothing of Proa is running."
 }
 
 status() {
 	local part result=0
 	"$postgres" status dev || result=$?
+	status_postfix || result=$?
 	for part in "${parts[@]}"; do part_status "$part" || result=$?; done
 	return "$result"
 }
@@ -231,6 +282,7 @@ status() {
 clean() {
 	down
 	"$postgres" destroy
+	"$postfix" destroy
 	rm -rf "$run"
 }
 
