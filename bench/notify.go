@@ -112,7 +112,8 @@ func (s *sink) came(ctx context.Context) (c came, err error) {
 		return c, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return c, json.NewDecoder(resp.Body).Decode(&c)
+	err = json.NewDecoder(resp.Body).Decode(&c)
+	return c, err
 }
 
 // empty forgets what came. From then on each mail is accepted after the wait.

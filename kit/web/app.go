@@ -64,7 +64,9 @@ func (a *App) Health() {
 func (a *App) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	id := requestID(r)
-	r = r.WithContext(WithRequestID(r.Context(), id))
+	ctx, cancel := context.WithTimeout(WithRequestID(r.Context(), id), cmp.Or(a.Deadline, time.Minute))
+	defer cancel()
+	r = r.WithContext(ctx)
 	w := &response{ResponseWriter: rw}
 	w.Header().Set("X-Request-Id", id)
 	w.Header().Set("X-Vcap-Request-Id", id)
@@ -75,9 +77,6 @@ func (a *App) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(rw, r.Body, limit) // the server's own writer: beyond the limit it closes the connection
 
-	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(a.Deadline, time.Minute))
-	defer cancel()
-	r = r.WithContext(ctx)
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		a.run(func(http.ResponseWriter, *http.Request) error {
 			return fault.Invalid("The part of the address behind the question mark cannot be read. Encode its values.").Because(err)
