@@ -9,10 +9,10 @@ FUZZTIME ?= 5m
 postgres := engines/postgres/run.sh
 tool := engines/tools/tool.sh
 
-.PHONY: help tools build test lint fuzz bench up down status ci clean
+.PHONY: help tools build test test-db lint fuzz bench up down status ci clean
 
 help: ## Say what each target does
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 tools: ## Build the pinned golangci-lint and govulncheck, once for this machine
 	@$(tool) golangci-lint
@@ -24,6 +24,10 @@ build: ## Build every program into bin/
 test: ## Run the tests with the race detector on a real PostgreSQL (PKG=./kit/... for some)
 	@$(postgres) start test
 	PROA_TEST_DATABASE_URL="$$($(postgres) url test)" go test -race $(PKG)
+
+test-db: ## Start the tests' PostgreSQL and print the line that lets you run go test by hand
+	@$(postgres) start test >&2
+	@echo "export PROA_TEST_DATABASE_URL='$$($(postgres) url test)'"
 
 lint: ## Check format, vet, lint and known vulnerabilities
 	go vet ./...

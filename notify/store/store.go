@@ -63,7 +63,7 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, now func() time.Time) (*St
 	if err := migrateQueue(ctx, pool); err != nil {
 		return nil, fmt.Errorf("migrate the queue: %w", err)
 	}
-	queue, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
+	queue, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: time.Millisecond}) // or a hint to the workers may be swallowed
 	if err != nil {
 		return nil, fmt.Errorf("open the queue: %w", err)
 	}
