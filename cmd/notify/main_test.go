@@ -48,20 +48,20 @@ type world struct {
 }
 
 type logged struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu   sync.Mutex
+	text bytes.Buffer // not embedded: its ReadFrom would go round the lock
 }
 
 func (l *logged) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Buffer.Write(b)
+	return l.text.Write(b)
 }
 
 func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Buffer.String()
+	return l.text.String()
 }
 
 var binaries string
