@@ -60,20 +60,20 @@ func TestDocs(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"status": "delivered"`) {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if raw := delivered(t, mailDir, "ann@example.org"); !strings.Contains(raw, "multipart/alternative") || !strings.Contains(raw, "X-CF-Client-ID: harbour") {
+	if raw := delivered(t, mailDir, "ann@example.org", "High water"); !strings.Contains(raw, "multipart/alternative") || !strings.Contains(raw, "X-CF-Client-ID: harbour") {
 		t.Errorf("the mail as it was delivered:\n%s", raw)
 	}
 }
 
-// delivered waits for a mail to an address in a Maildir.
-func delivered(t *testing.T, dir, address string) string {
+// delivered waits for a mail to an address in a Maildir that says something.
+func delivered(t *testing.T, dir, address, says string) string {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		files, err := filepath.Glob(filepath.Join(dir, "new", "*"))
 		must(t, err)
 		for _, file := range files {
 			raw, err := os.ReadFile(file)
-			if err == nil && strings.Contains(string(raw), "To: "+address) {
+			if err == nil && strings.Contains(string(raw), "To: "+address) && strings.Contains(string(raw), says) {
 				return string(raw)
 			}
 		}
