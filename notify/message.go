@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -241,3 +242,8 @@ func Mask(address string) string {
 	first, _ := utf8.DecodeRuneInString(address)
 	return string(first) + "…" + address[at:]
 }
+
+var addressLike = regexp.MustCompile(`[^\s<>"']+@[^\s<>"',;]+`)
+
+// MaskAll hides most of every address in a text.
+func MaskAll(text string) string { return addressLike.ReplaceAllStringFunc(text, Mask) }

@@ -94,6 +94,9 @@ func serve(ctx context.Context) error {
 	if err := env.Load(&c, os.Getenv); err != nil {
 		return fmt.Errorf("%w\nRun: notify help", err)
 	}
+	if err := c.check(); err != nil {
+		return fmt.Errorf("%w\nRun: notify help", err)
+	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level}))
 	slog.SetDefault(log)
 	box, err := seal.New([]byte(c.Keyset.Reveal()))
@@ -130,6 +133,36 @@ func serve(ctx context.Context) error {
 	}
 	parts = append(parts, worker.Part(), web.Part("metrics", inner, metrics.Handler(), log), web.Part("notify", public, server.Handler(), log))
 	return run.Until(ctx, log, parts...)
+}
+
+// check refuses settings with which every mail would fail later, or none would be sent.
+func (c *config) check() error {
+	var problems []error
+	refuse := func(wrong bool, sentence string) {
+		if wrong {
+			problems = append(problems, errors.New(sentence))
+		}
+	}
+	c.URL.Path = strings.TrimSuffix(c.URL.Path, "/")
+	refuse(c.URL.Path != "" || c.URL.RawQuery != "" || c.URL.Host == "", "PROA_NOTIFY_URL must be an address without a path, such as https://notify.example.org")
+	refuse(c.Conns < 1, "PROA_NOTIFY_CONNECTIONS must be at least 1")
+	refuse(c.Rate < 1 || c.Burst < 1, "PROA_NOTIFY_RATE and PROA_NOTIFY_BURST must be at least 1")
+	refuse(c.Keep < 48*time.Hour, "PROA_NOTIFY_KEEP must be at least 48h: a mail may be tried for hours")
+	refuse(c.DKIMFor == "" && c.DKIMKey.Reveal() != "", "PROA_NOTIFY_DKIM_KEY needs PROA_NOTIFY_DKIM_DOMAIN")
+	refuse(c.Bounces == "" && (c.BounceTo != "" || c.BounceBy.Reveal() != ""), "PROA_NOTIFY_BOUNCE_DOMAIN and PROA_NOTIFY_BOUNCE_KEY need PROA_NOTIFY_BOUNCE_LISTEN")
+	template, err := notify.Default().Parse()
+	if err != nil {
+		return err
+	}
+	letter := notify.Letter{Message: notify.Message{Text: "x", Audience: notify.Audience{Kind: notify.ToUser, ID: "x"}}, Template: template, Person: notify.Person{Address: "ann@example.org"},
+		DeliveryID: notify.NewID(time.Now()), From: c.From, Domain: c.Domain, Now: time.Now(), UnsubscribeURL: c.URL.String() + "/unsubscribe"}
+	if c.BounceTo != "" {
+		letter.ReturnPath = "b@" + c.BounceTo
+	}
+	if _, err := notify.Compose(letter); err != nil {
+		problems = append(problems, fmt.Errorf("no mail can be written with PROA_NOTIFY_FROM, PROA_NOTIFY_DOMAIN, PROA_NOTIFY_URL and PROA_NOTIFY_BOUNCE_DOMAIN as they are: %w", err))
+	}
+	return errors.Join(problems...)
 }
 
 // client is how we ask other servers.
@@ -171,7 +204,7 @@ func (c *config) pools(log *slog.Logger) (map[notify.Class]*deliver.Pool, error)
 	}
 	pools := map[notify.Class]*deliver.Pool{}
 	for _, class := range []notify.Class{notify.Critical, notify.Normal, notify.Bulk} {
-		pools[class] = &deliver.Pool{Relays: relays, PerRelay: c.Conns, MaxPerConn: 1000, Now: time.Now, DKIM: signer, Log: log}
+		pools[class] = &deliver.Pool{Relays: relays, PerRelay: c.Conns, MaxPerConn: 1000, CommandTimeout: deliver.CommandTimeout, Now: time.Now, DKIM: signer, Log: log}
 	}
 	return pools, nil
 }
@@ -190,7 +223,7 @@ func (c *config) bounces(ctx context.Context, s *store.Store, worker *deliver.Se
 		return nil, err
 	}
 	server := &bounce.Server{Domain: c.BounceTo, Open: worker.Path.Open, Log: log, Take: func(ctx context.Context, r bounce.Report) error {
-		err := s.Bounced(ctx, r.DeliveryID, r.Status, r.Diagnostic, r.Hard)
+		err := s.Bounced(ctx, r.DeliveryID, r.Status, notify.MaskAll(r.Diagnostic), r.Hard)
 		if err == nil {
 			worker.Metrics.Bounced(r.Hard)
 		}

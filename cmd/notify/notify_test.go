@@ -324,6 +324,11 @@ func TestOnceIsOnce(t *testing.T) {
 	if r := w.call(http.MethodPost, "/users/another", token, words("tides"), "Idempotency-Key", "k1"); r.status != 409 {
 		t.Errorf("another recipient: %d %s", r.status, r.body)
 	}
+	var kept []struct {
+		ID string `json:"notification_id"`
+	}
+	must(t, json.Unmarshal([]byte(first.body), &kept))
+	w.settled(kept[0].ID, token)
 	w.settled(w.send("/users/"+ann, token, words("tides"), "Idempotency-Key", "k2"), token)
 	if n := len(w.mailsTo("ann@example.org")); n != 2 {
 		t.Errorf("%d mails", n)

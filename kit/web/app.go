@@ -162,8 +162,12 @@ func (a *App) record(w *response, r *http.Request, took time.Duration) {
 	}
 	a.Metrics.observe(r, w.status, took)
 	level := slog.LevelInfo
+	path := r.URL.Path
+	if strings.Contains(path, "@") {
+		path = r.Pattern // an address is nobody's business here
+	}
 	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("route", r.Pattern), slog.String("path", r.URL.Path), // never the query: codes travel there
+		slog.String("method", r.Method), slog.String("route", r.Pattern), slog.String("path", path), // never the query: codes travel there
 		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.Duration("took", took),
 		slog.String("request_id", RequestID(r.Context())), slog.String("from", a.Addr(r).String()),
 	}

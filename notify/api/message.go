@@ -290,12 +290,22 @@ func (s *Server) listRecipients(w http.ResponseWriter, r *http.Request, from who
 
 // retryMessage sends again to those for whom it had failed for good.
 func (s *Server) retryMessage(w http.ResponseWriter, r *http.Request, from who) error {
+	if err := s.budgets.take(w, from.client()); err != nil {
+		return err
+	}
 	m, err := s.Store.Message(r.Context(), from.client(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	if m.Critical && !from.has(scopeCritical) {
-		return notify.ErrCritical
+	need := scopeWrite
+	switch {
+	case m.Critical:
+		need = scopeCritical
+	case m.Audience.Kind == notify.ToEmail:
+		need = scopeEmails
+	}
+	if !from.has(need) {
+		return fault.Forbidden("Sending this again needs the scope %s, and the token does not have it. Ask an administrator for it.", need)
 	}
 	n, err := s.Store.Again(r.Context(), m)
 	if err != nil {

@@ -45,8 +45,11 @@ const (
 	// A job works this long and then makes room. It must stay far below rescueAfter, after which a job of a process that died is
 	// taken over by another: a mail is only sent twice if its process died before it could say that it had sent it.
 	workFor     = 15 * time.Second
-	jobTimeout  = 50 * time.Second
-	rescueAfter = time.Minute
+	jobTimeout  = 2 * time.Minute // longer than workFor and the slowest mail: see CommandTimeout
+	rescueAfter = jobTimeout + 30*time.Second
+	// CommandTimeout is what a mail server may take for one answer, and twice that for its verdict on a mail. Three answers and a
+	// verdict, begun at the end of workFor, still fit into a job.
+	CommandTimeout = 20 * time.Second
 	// Results are written this many at a time, or this long after the first: what a dying process has not written yet is sent again.
 	recordEach  = 64
 	recordAfter = 50 * time.Millisecond
@@ -122,7 +125,7 @@ func Backoff(tries int) (time.Duration, bool) {
 	return min(30*time.Second<<(tries-1), time.Hour), true
 }
 
-// With the waits above, twelve tries take about six hours.
+// With the waits above, twelve tries take about five hours.
 const maxTries = 12
 
 // forget is the job that drops what is old and makes room for what comes.
@@ -177,7 +180,7 @@ func (w *expander) Work(ctx context.Context, job *river.Job[store.Expand]) error
 		}
 		err = w.s.Store.AddPeople(ctx, m, page.People, page.Next, page.Done)
 		if errors.Is(err, store.ErrMoved) {
-			return nil
+			return river.JobSnooze(time.Second) // look again: whoever moved it may not live to finish
 		}
 		if err != nil {
 			return err

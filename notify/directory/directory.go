@@ -104,7 +104,7 @@ func (d *Directory) walk(ctx context.Context, filter, after string, count int) (
 	if err := d.Auth.Call(ctx, http.MethodGet, "/Users?"+query.Encode(), nil, &found); err != nil {
 		return Page{}, fmt.Errorf("ask for users: %w", err)
 	}
-	p := Page{Done: found.TotalResults <= len(found.Resources)}
+	p := Page{Done: found.TotalResults <= len(found.Resources) || len(found.Resources) == 0}
 	for _, u := range found.Resources {
 		p.People = append(p.People, person(u))
 	}
@@ -137,6 +137,7 @@ func (d *Directory) roles(ctx context.Context, query url.Values, cursor string) 
 		return Page{}, gone("This service knows no platform, so it cannot reach spaces and organizations. Ask its operator to set PROA_NOTIFY_PLATFORM_URL.")
 	}
 	query.Set("per_page", strconv.Itoa(rolePage))
+	query.Set("order_by", "created_at")
 	if cursor != "" {
 		next, err := url.ParseQuery(cursor)
 		if err != nil {

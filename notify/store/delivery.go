@@ -25,13 +25,15 @@ type Deliver struct {
 	MessageID string   `json:"message_id"`
 	Chunk     int      `json:"chunk,omitempty"`
 	IDs       []string `json:"ids,omitempty"`
+	Tried     int      `json:"tried,omitempty"` // with IDs: how often; one that was tried since has a job of its own
 }
 
 // Kind names the job in the queue.
 func (Deliver) Kind() string { return "deliver" }
 
-// maxTries is how often the queue runs a job that fails as a whole, as when the database or the directory is away: about a day.
-const maxTries = 60
+// maxTries is how often the queue runs a job that fails as a whole, as when the directory is away: at most a minute apart, so about
+// a week. That is longer than any outage that nobody mends.
+const maxTries = 10_000
 
 func options(class notify.Class) *river.InsertOpts {
 	return &river.InsertOpts{Queue: string(class), MaxAttempts: maxTries}
@@ -191,7 +193,7 @@ func (s *Store) Waiting(ctx context.Context, job Deliver) ([]Delivery, error) {
 	at, _ := notify.TimeOf(job.MessageID)
 	query, args := `and chunk = $3 and attempts = 0`, []any{at, job.MessageID, job.Chunk}
 	if job.Chunk == 0 {
-		query, args[2] = `and id = any($3)`, job.IDs
+		query, args = `and id = any($3) and attempts = $4`, []any{at, job.MessageID, job.IDs, job.Tried}
 	}
 	rows, err := s.pool.Query(ctx, `select `+deliveryColumns+` from deliveries where at = $1 and message_id = $2 and state = 'queued' `+query+` order by id`, args...)
 	if err != nil {
@@ -250,10 +252,10 @@ func (s *Store) Record(ctx context.Context, m Sending, results []Result) error {
 		if err := tally(ctx, tx, at, m.ID, c); err != nil {
 			return err
 		}
-		for next, ids := range triesAgain(results, tries) {
+		for try, ids := range triesAgain(results, tries) {
 			opts := options(m.Class)
-			opts.ScheduledAt = next
-			if _, err := s.queue.InsertTx(ctx, tx, Deliver{MessageID: m.ID, IDs: ids}, opts); err != nil {
+			opts.ScheduledAt = try.at
+			if _, err := s.queue.InsertTx(ctx, tx, Deliver{MessageID: m.ID, IDs: ids, Tried: try.tried}, opts); err != nil {
 				return fmt.Errorf("queue another try: %w", err)
 			}
 		}
@@ -261,12 +263,18 @@ func (s *Store) Record(ctx context.Context, m Sending, results []Result) error {
 	})
 }
 
+// nextTry is when deliveries are tried again, and how often they were.
+type nextTry struct {
+	at    time.Time
+	tried int
+}
+
 // triesAgain groups the deliveries that are still queued by the second of their next try.
-func triesAgain(results []Result, tries map[string]int) map[time.Time][]string {
-	again := map[time.Time][]string{}
+func triesAgain(results []Result, tries map[string]int) map[nextTry][]string {
+	again := map[nextTry][]string{}
 	for _, r := range results {
-		if r.State == notify.Queued && tries[r.Delivery.ID] > 0 {
-			next := r.Next.Truncate(time.Second)
+		if n := tries[r.Delivery.ID]; r.State == notify.Queued && n > 0 {
+			next := nextTry{r.Next.Truncate(time.Second), n}
 			again[next] = append(again[next], r.Delivery.ID)
 		}
 	}

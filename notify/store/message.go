@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -156,7 +157,8 @@ func (s *Store) Messages(ctx context.Context, clientID, before string, failed bo
 	if !ok {
 		until, before = s.Now().Add(24*time.Hour), "g" // after every id
 	}
-	rows, err := s.pool.Query(ctx, `select `+messageColumns+` from messages where client_id = $1 and at <= $2 and (at, id) < ($2, $3) and (not $4 or failed > 0 or failed_reason <> '')
+	without := strings.NewReplacer("body_text", "''", "body_html", "''").Replace(messageColumns) // a page of bodies would be large
+	rows, err := s.pool.Query(ctx, `select `+without+` from messages where client_id = $1 and at <= $2 and (at, id) < ($2, $3) and (not $4 or failed > 0 or failed_reason <> '')
 		order by at desc, id desc limit $5`, clientID, until, before, failed, count)
 	if err != nil {
 		return nil, fmt.Errorf("list messages: %w", err)

@@ -88,7 +88,7 @@ func (s *Store) Bounced(ctx context.Context, deliveryID, status, reason string, 
 		if err := suppress(ctx, tx, d, status, reason); err != nil {
 			return err
 		}
-		if d.State == notify.Failed {
+		if d.State != notify.Delivered && d.State != notify.Queued {
 			return nil
 		}
 		if _, err := tx.Exec(ctx, `update deliveries set state = 'failed', reason = $3, changed_at = now() where at = $1 and id = $2`, at, deliveryID, "bounced: "+status); err != nil {
@@ -149,7 +149,7 @@ func (s *Store) Unsuppress(ctx context.Context, who Who, address string) error {
 func (s *Store) Again(ctx context.Context, m Sending) (int, error) {
 	at, _ := notify.TimeOf(m.ID)
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (int, error) {
-		rows, err := tx.Query(ctx, `update deliveries d set state = 'queued', reason = '', changed_at = now() where at = $1 and message_id = $2 and state = 'failed'
+		rows, err := tx.Query(ctx, `update deliveries d set state = 'queued', reason = '', attempts = 0, chunk = -1, changed_at = now() where at = $1 and message_id = $2 and state = 'failed'
 			and not exists (select from suppressions x where x.address = lower(d.address)) returning id`, at, m.ID)
 		if err != nil {
 			return 0, fmt.Errorf("send again: %w", err)

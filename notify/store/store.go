@@ -141,7 +141,7 @@ func (s *Store) Partitions(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, queueLock); err != nil {
 			return err
 		}
-		for day := range ahead + 1 {
+		for day := range ahead + 2 { // from yesterday on: a message may be a moment old
 			from := s.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, day-1)
 			for _, table := range partitioned {
 				// Each delivery is written once and changed once: with room on its page the change touches no index.
