@@ -37,11 +37,10 @@ type scopeText struct{ Name, Text string }
 type pages struct {
 	templates map[string]*template.Template
 	secure    bool
-	origin    string
 }
 
 func newPages(base *url.URL) pages {
-	p := pages{templates: map[string]*template.Template{}, secure: base.Scheme == "https", origin: base.Scheme + "://" + base.Host}
+	p := pages{templates: map[string]*template.Template{}, secure: base.Scheme == "https"}
 	for _, name := range []string{"login", "consent", "passcode", "error", "home"} {
 		p.templates[name] = template.Must(template.ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html"))
 	}

@@ -164,14 +164,14 @@ func Fault(err error) *fault.Error {
 	switch class := code(err); {
 	case class == "22021" || class == "22P05":
 		return fault.Invalid("A value holds a character that cannot be kept, such as NUL. Remove it.").Because(err)
-	case Away(err):
+	case away(err):
 		return fault.Unavailable("The service cannot take this now. Nothing was done; try again in a moment.").Because(err)
 	}
 	return nil
 }
 
-// Away tells whether err means that the server cannot be reached or takes no more work, so that trying later may help.
-func Away(err error) bool {
+// away tells whether err means that the server cannot be reached or takes no more work, so that trying later may help.
+func away(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
 	switch class := code(err); {

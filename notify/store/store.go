@@ -185,7 +185,7 @@ func (s *Store) Forget(ctx context.Context, keep time.Duration) (dropped int, er
 	return dropped, err
 }
 
-// none is a list for a column that is not null.
+// skippedJSON writes the counts of those passed over; a missing map is an empty one.
 func skippedJSON(skipped map[notify.Reason]int) []byte {
 	if skipped == nil {
 		return []byte("{}")
