@@ -9,10 +9,10 @@ FUZZTIME ?= 5m
 postgres := engines/postgres/run.sh
 tool := engines/tools/tool.sh
 
-.PHONY: help tools build test test-db lint fuzz bench up down status ci clean
+.PHONY: help tools build test test-db lint fuzz bench up down status ci clean engines cluster cluster-up cluster-down cluster-status cluster-test node-stop node-start
 
 help: ## Say what each target does
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 tools: ## Build the pinned golangci-lint and govulncheck, once for this machine
 	@$(tool) golangci-lint
@@ -46,6 +46,32 @@ bench: ## Measure, each figure beside the bare engine's from the same run
 	@$(postgres) start bench
 	PROA_BENCH_DATABASE_URL="$$($(postgres) url bench)" go run ./bench
 
+engines: ## Build the engines and the images of apps that this machine has not built yet
+	@engines/build.sh >/dev/null
+	@go run ./deploy/image build
+
+cluster: # the program behind the targets below
+	@go build -buildvcs=false -o bin/cluster ./engines/cluster
+
+cluster-up: cluster ## Bring up a real Kubernetes cluster with registry and gateway (NODES=2 for two nodes; needs root)
+	@bin/cluster up $(NODES)
+
+cluster-down: cluster ## Take the cluster down; only the registry's content stays
+	@bin/cluster down
+
+cluster-status: cluster ## Say what runs of the cluster
+	@bin/cluster status
+
+cluster-test: NODES = 2
+cluster-test: cluster-up ## Try the cluster: services, names, policies, routes, restarts, staging and running apps
+	@. "$${PROA_RUN:-.run}/cluster.env"; PROA_TEST_CLUSTER=1 go test -count=1 -v ./engines/smoke
+
+node-stop: cluster ## Turn a node off, as a power cut would (NODE=2)
+	@bin/cluster node stop $(NODE)
+
+node-start: cluster ## Turn a node on again (NODE=2)
+	@bin/cluster node start $(NODE)
+
 up: ## Start everything for development and write .run/env (again is fine)
 	@engines/dev.sh up
 
@@ -58,6 +84,7 @@ status: ## Say what runs for this checkout
 ci: ## Do what CI does, apart from what runs already
 	@bash .ci/run
 
-clean: ## Stop everything and delete what was built and stored, databases included
+clean: ## Stop everything and delete what was built and stored, databases and registry included
+	@[ ! -x bin/cluster ] || bin/cluster clean
 	@engines/dev.sh clean
 	rm -rf bin
