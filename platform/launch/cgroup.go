@@ -16,24 +16,27 @@ type cgroup struct {
 // findCgroup finds our memory cgroup of version 2 or 1. In a container its files stand at the mount point; outside of
 // one, below it.
 func findCgroup() cgroup {
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // unreadable is unknown
 	groups, _ := os.ReadFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
+	return cgroupIn(string(mounts), string(groups))
+}
+
+func cgroupIn(mounts, groups string) cgroup {
+	for line := range strings.Lines(mounts) {
+		fields := strings.Fields(line) // see proc(5): after a dash come the kind, the source and the options
 		dash := slices.Index(fields, "-")
-		if len(fields) < 10 || dash < 5 || len(fields) < dash+4 {
+		if dash < 5 || len(fields) < dash+4 {
 			continue
 		}
-		root, point, kind, options := fields[3], fields[4], fields[dash+1], strings.Split(fields[dash+3], ",")
-		var g cgroup
-		var path string
-		switch {
+		root, point := fields[3], fields[4]
+		g, path := cgroup{}, ""
+		switch kind, options := fields[dash+1], strings.Split(fields[dash+3], ","); {
 		case kind == "cgroup2":
 			g = cgroup{usage: "memory.current", limit: "memory.max", events: "memory.events"}
-			path = cgroupPath(string(groups), "")
+			path = cgroupPath(groups, "")
 		case kind == "cgroup" && slices.Contains(options, "memory"):
 			g = cgroup{usage: "memory.usage_in_bytes", limit: "memory.limit_in_bytes", events: "memory.oom_control"}
-			path = cgroupPath(string(groups), "memory")
+			path = cgroupPath(groups, "memory")
 		default:
 			continue
 		}

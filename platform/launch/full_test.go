@@ -2,6 +2,7 @@ package launch
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -78,5 +79,47 @@ func TestFullOfProcesses(t *testing.T) {
 	l.signal(syscall.SIGTERM)
 	if _, r := l.wait(); r.Cause != CauseStopped && r.Cause != CauseExited || strings.Contains(l.stderr.String(), "goroutine") {
 		t.Errorf("got %+v, stderr %.300q", r, l.stderr)
+	}
+}
+
+// TestNoThreads leaves no room for one more thread, and then blocks every writer by not reading: each needs a thread to
+// wait in, and a Go program that cannot get one dies.
+func TestNoThreads(t *testing.T) {
+	t.Parallel()
+	group := cgroupOf(t, "pids", "pids.max", "300")
+	marker := filepath.Join(t.TempDir(), "full")
+	flood := "while [ ! -e " + marker + " ]; do :; done; while :; do echo flood; done"
+	var unread [2]*os.File
+	for i := range unread {
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = read.Close() }()
+		defer func() { _ = write.Close() }()
+		unread[i] = write
+	}
+	l := start(t, Config{Main: shell("", flood), Sidecars: []Process{shell("errors", "exec >&2; "+flood)}, GraceSeconds: 0.5}, inCgroup(group),
+		func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = unread[0], unread[1] })
+	l.until("it runs", func() bool {
+		_, err := l.ask()
+		return err == nil
+	})
+	now, err := os.ReadFile(filepath.Join(group, "pids.current"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{filepath.Join(group, "pids.max"): string(now), marker: ""} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		time.Sleep(30 * time.Millisecond)
+		l.status()
+	}
+	l.signal(syscall.SIGTERM)
+	if code, r := l.wait(); code != 143 || r.Cause != CauseStopped {
+		t.Errorf("got exit code %d and %+v", code, r)
 	}
 }

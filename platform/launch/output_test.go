@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -127,6 +130,29 @@ func TestEndlessLine(t *testing.T) {
 				t.Errorf("got %d bytes of the endless line, want %d", x, kib<<10)
 			}
 		})
+	}
+}
+
+// TestNobodyListens takes the log away. The app goes on, as it would with a log that drops lines.
+func TestNobodyListens(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = write.Close() }()
+	done := filepath.Join(t.TempDir(), "done")
+	talk := "i=0; while [ $i -lt 20000 ]; do echo line; i=$((i+1)); done; touch " + done + "; "
+	l := start(t, Config{Main: shell("", talk+forever), Sidecars: []Process{shell("side", "echo up; "+forever)}}, func(cmd *exec.Cmd) { cmd.Stdout = write })
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.until("it has talked", func() bool {
+		_, err := os.Stat(done)
+		return err == nil
+	})
+	l.signal(syscall.SIGTERM)
+	if code, r := l.wait(); code != 143 || r.Cause != CauseStopped {
+		t.Errorf("got exit code %d and %+v", code, r)
 	}
 }
 
