@@ -29,7 +29,8 @@ func cgroupIn(mounts, groups string) cgroup {
 			continue
 		}
 		root, point := fields[3], fields[4]
-		g, path := cgroup{}, ""
+		var g cgroup
+		var path string
 		switch kind, options := fields[dash+1], strings.Split(fields[dash+3], ","); {
 		case kind == "cgroup2":
 			g = cgroup{usage: "memory.current", limit: "memory.max", events: "memory.events"}

@@ -184,9 +184,9 @@ func (l *launched) record() (Record, error) {
 }
 
 // until waits for something to come true.
-func (l *launched) until(what string, true func() bool) {
+func (l *launched) until(what string, holds func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(15 * time.Second); !true(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			l.t.Fatalf("waited in vain: %s; stdout %.500q, stderr %.500q", what, l.stdout, l.stderr)
 		}

@@ -71,8 +71,8 @@ func Run(cfg Config) int {
 			c.kill()
 		}
 	}
-	drain(c.streams, &c.passing)
 	c.leave()
+	drain(c.streams, &c.passing)
 	return c.code()
 }
 
