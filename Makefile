@@ -8,8 +8,9 @@ PKG ?= ./...
 FUZZTIME ?= 5m
 postgres := engines/postgres/run.sh
 tool := engines/tools/tool.sh
+cluster-packages := containerd runc containernetworking-plugins iptables nftables iproute2
 
-.PHONY: help tools build test test-db lint fuzz bench up down status ci clean engines cluster cluster-up cluster-down cluster-status cluster-test node-stop node-start
+.PHONY: help tools build test test-db lint fuzz bench up down status ci clean engines cluster cluster-up cluster-down cluster-status cluster-test cluster-tools node-stop node-start
 
 help: ## Say what each target does
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,8 @@ bench: ## Measure, each figure beside the bare engine's from the same run
 	PROA_BENCH_DATABASE_URL="$$($(postgres) url bench)" go run ./bench
 
 engines: ## Build the engines and the images of apps that this machine has not built yet
+	@[ "$$(id -u)" = 0 ] || { echo "Making a root filesystem needs root, and so does the cluster. Run this again as root." >&2; exit 1; }
+	@engines/apt.sh $(cluster-packages) debootstrap
 	@engines/build.sh >/dev/null
 	@go run ./deploy/image build
 
@@ -63,14 +66,17 @@ cluster-status: cluster ## Say what runs of the cluster
 	@bin/cluster status
 
 cluster-test: NODES = 2
-cluster-test: cluster-up ## Try the cluster: services, names, policies, routes, restarts, staging and running apps
-	@. "$${PROA_RUN:-.run}/cluster.env"; PROA_TEST_CLUSTER=1 go test -count=1 -v ./engines/smoke
+cluster-test: cluster-tools cluster-up ## Try the cluster: services, names, policies, routes, restarts, staging and running apps
+	@. "$${PROA_RUN:-.run}/cluster.env"; PROA_TEST_CLUSTER=1 go test -count=1 -timeout 20m -v ./engines/smoke
+
+cluster-tools:
+	@command -v javac >/dev/null || engines/apt.sh openjdk-17-jdk-headless
 
 node-stop: cluster ## Turn a node off, as a power cut would (NODE=2)
-	@bin/cluster node stop $(NODE)
+	@bin/cluster node stop $(or $(NODE),NODE)
 
 node-start: cluster ## Turn a node on again (NODE=2)
-	@bin/cluster node start $(NODE)
+	@bin/cluster node start $(or $(NODE),NODE)
 
 up: ## Start everything for development and write .run/env (again is fine)
 	@engines/dev.sh up

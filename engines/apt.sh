@@ -21,6 +21,13 @@ export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # A machine that has just come up may still be holding apt's lock: wait for it instead of failing.
+# What a package brings may want to run at once, as a service of this machine: nobody asked for that.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod 0755 "$policy"
+	trap 'rm -f "$log" "$policy"' EXIT
+fi
 get() { apt-get -qq -o DPkg::Lock::Timeout=120 "$@" >>"$log" 2>&1 </dev/null; }
 if ! { get update && get install -y --no-install-recommends "${missing[@]}"; }; then
 	tail -n 20 "$log" >&2

@@ -43,14 +43,14 @@ place() {
 	local print
 	print=$({
 		go env GOVERSION
-		flags "$1"
-		cd "$here/$1" && find . -type f ! -name '*.sh' | LC_ALL=C sort | xargs sha256sum
+		sha256sum <"$here/build.sh"
+		cd "$here/$1" && find . -type f | LC_ALL=C sort | xargs sha256sum
 	} | sha256sum | cut -c1-12)
 	echo "$cache/$1-$(version "$1")-$print"
 }
 
 build() {
-	local name=$1 place new since=$SECONDS
+	local name=$1 place since=$SECONDS
 	[ -f "$here/$name/go.mod" ] || {
 		echo "There is no engine called $name. These are: $(list | xargs)." >&2
 		exit 2
@@ -60,15 +60,16 @@ build() {
 		echo "Building $name $(version "$name"), once for this machine." >&2
 		mkdir -p "$cache"
 		new=$(mktemp -d "$place.XXXXXX")
+		trap 'rm -rf "$new" "$new.log"' EXIT
 		# Nothing of this user's own Go settings may change what is built.
 		(
 			cd "$here/$name"
 			local what=(tool)
 			[ ! -f main.go ] || what=(.)
-			GOWORK=off GOFLAGS='' CGO_ENABLED=0 GOBIN=$new go install -mod=readonly -trimpath -buildvcs=false -ldflags="-s -w $(flags "$name")" "${what[@]}"
+			GOWORK=off GOFLAGS='' GOOS=linux GOARCH=amd64 GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=0 GOBIN=$new \
+				go install -mod=readonly -trimpath -buildvcs=false -ldflags="-s -w $(flags "$name")" "${what[@]}"
 		) >"$new.log" 2>&1 || {
 			grep -v '^go: downloading' "$new.log" | tail -n 30 >&2 || true
-			rm -rf "$new" "$new.log"
 			echo "Could not build $name. Check that the Go module proxy is in reach, then run this again." >&2
 			exit 1
 		}
@@ -76,7 +77,11 @@ build() {
 		# The gateway's own definitions, of the version it was built with.
 		[ "$name" != traefik ] || install -m 0644 -D -t "$new/crds" "$(cd "$here/$name" && go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)"/config/crd/standard/gateway.*.yaml
 		chmod 0755 "$new"
-		mv -T "$new" "$place" 2>/dev/null || rm -rf "$new" # another build of the same may have been faster
+		# Another build of the same may have been faster.
+		mv -T "$new" "$place" 2>/dev/null || [ -d "$place" ] || {
+			echo "Could not put $name into $cache. See that there is room on the disk, then run this again." >&2
+			exit 1
+		}
 		echo "Built $name in $((SECONDS - since)) s." >&2
 	fi
 	echo "$place"
@@ -99,4 +104,14 @@ if [ "${1:-}" = find ]; then
 	exit
 fi
 [ $# -gt 0 ] || mapfile -t names < <(list)
-for name in "${@:-${names[@]}}"; do build "$name"; done
+# Two at a time: while one downloads or links, the other has the processors.
+pids=()
+for name in "${@:-${names[@]}}"; do
+	[ ${#pids[@]} -lt 2 ] || {
+		wait "${pids[0]}"
+		pids=("${pids[@]:1}")
+	}
+	(build "$name") &
+	pids+=($!)
+done
+for pid in "${pids[@]}"; do wait "$pid"; done

@@ -52,7 +52,7 @@ func lifecycleLayer(ctx context.Context, house string) (layer, error) {
 		return layer{}, fmt.Errorf("engines/lifecycle is %s, but the builder's labels describe %s. See which APIs it supports, and write them into deploy/image/builder.go.", built, lifecycleVersion)
 	}
 	return layer{
-		name: "lifecycle", about: "CNB lifecycle " + lifecycleVersion, from: []string{built},
+		name: "lifecycle", about: "CNB lifecycle " + lifecycleVersion, from: []string{built, source("builder.go")},
 		write: func(_ context.Context, a *archive) error {
 			const home = "cnb/lifecycle/"
 			for _, phase := range []string{"analyzer", "builder", "creator", "detector", "exporter", "extender"} {
@@ -128,7 +128,7 @@ func readBuildpack(description string) (buildpack, error) {
 }
 
 func (p buildpack) layer() layer {
-	l := layer{name: "buildpack-" + filepath.Base(p.dir), about: p.ID + " " + p.Version, from: []string{p.ID, p.Version}}
+	l := layer{name: "buildpack-" + filepath.Base(p.dir), about: p.ID + " " + p.Version, from: []string{p.ID, p.Version, source("builder.go")}}
 	modes := make([]int64, len(p.files))
 	for n, name := range p.files {
 		info, err := os.Stat(filepath.Join(p.dir, name))
@@ -191,7 +191,7 @@ func orderLayer(packs []buildpack) layer {
 	runFile := fmt.Sprintf("[[images]]\nimage = %q\n", runImage)
 	stackFile := fmt.Sprintf("[run-image]\nimage = %q\n", runImage)
 	return layer{
-		name: "order", about: "order of the buildpacks", from: []string{orderFile, runFile, stackFile},
+		name: "order", about: "order of the buildpacks", from: []string{orderFile, runFile, stackFile, source("builder.go")},
 		write: func(_ context.Context, a *archive) error {
 			for name, content := range sorted(map[string]string{"cnb/order.toml": orderFile, "cnb/run.toml": runFile, "cnb/stack.toml": stackFile}) {
 				if err := a.text(name, content); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -69,7 +70,7 @@ func (c cache) file(name string, write func(io.Writer) error) (string, error) {
 
 // lock waits until no other process makes anything here, and gives what lets the next one in. (Debian's root filesystem
 // made twice has two digests, and an image is known by one.)
-func (c cache) lock() (unlock func() error, err error) {
+func (c cache) lock(ctx context.Context) (unlock func() error, err error) {
 	if err := os.MkdirAll(string(c), 0o755); err != nil { //nolint:gosec // images are no secret
 		return nil, err
 	}
@@ -77,13 +78,19 @@ func (c cache) lock() (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		say("Waiting for another process that makes images.")
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-			return nil, errors.Join(err, f.Close())
+	for try := 0; ; try++ {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return f.Close, nil
+		}
+		if try == 0 {
+			say("Waiting for another process that makes images.")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return f.Close, nil
 }
 
 // make gives the path of a file or directory, made first if it is absent. It is made under another name, and gets its own

@@ -42,7 +42,7 @@ func assemble(ctx context.Context) ([]image, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := cache.lock()
+	unlock, err := cache.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (i image) open() (v1.Image, error) {
 // unpack gives the image's root filesystem as a directory. Such directories are large: those of the same name that nobody
 // asked for in the last hour are deleted.
 func (i image) unpack(ctx context.Context) (string, error) {
-	unlock, err := i.cache.lock()
+	unlock, err := i.cache.lock(ctx)
 	if err != nil {
 		return "", err
 	}

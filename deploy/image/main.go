@@ -12,7 +12,8 @@
 //
 // Layers are split by what changes together, so that a changed buildpack travels as some kilobytes. Whatever is made
 // goes to a cache outside the checkout, under a name that covers all it is made of: what is there is not made again.
-// The same input gives the same digest: entries are sorted, times are fixed.
+// The same content gives the same digest: entries are sorted, times are fixed. (Debian's root is not quite the same content
+// when it is made again: it is made once for a machine.)
 //
 // To push: PROA_REGISTRY_USERNAME and PROA_REGISTRY_PASSWORD (or ..._PASSWORD_FILE) when the registry asks who it is,
 // PROA_REGISTRY_CA_FILE when its certificate is signed by an authority of your own.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 //	10.Net.128.0/20   services
 //	127.Net.0.1       etcd, controller manager, scheduler
 type Cluster struct {
-	Dir     string            // what it keeps
+	Dir     string            `json:"-"` // what it keeps
 	Run     string            // what its users read: kubeconfig and cluster.env
 	Net     int               // the second part of all its addresses
 	HTTP    string            // where the gateway listens
@@ -34,7 +35,7 @@ type Cluster struct {
 	Nodes   int               // how many it was asked to have
 	Engines map[string]string // where each engine was built
 	Images  map[string]string // the file of each image that nodes import
-	Sysctls map[string]string // settings of the host's kernel before the kubelet changed them
+	Groups  string            // which controllers the host's control groups shared out before, in version 2
 }
 
 func (c *Cluster) at(part ...string) string {
@@ -50,6 +51,7 @@ func (c *Cluster) DNS() string         { return fmt.Sprintf("10.%d.128.10", c.Ne
 func (c *Cluster) Registry() string    { return c.Host() + ":5000" }
 func (c *Cluster) API() string         { return "https://" + c.Host() + ":6443" }
 func (c *Cluster) CA() string          { return c.at("pki", "ca.crt") }
+func (c *Cluster) etcdCA() string      { return c.at("pki", "etcd-ca.crt") }
 func (c *Cluster) AppsDomain() string  { return appsDomain }
 func (c *Cluster) RegistryDir() string { return c.Dir + "-registry" }
 func (c *Cluster) HTTPPort() string    { return port(c.HTTP) }
@@ -95,7 +97,8 @@ func place(root string) (dir, run string) {
 
 // load reads back the cluster of a directory; nil where none was brought up.
 func load(dir string) (*Cluster, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "cluster.json"))
+	file := filepath.Join(dir, "cluster.json")
+	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -103,13 +106,41 @@ func load(dir string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{}
-	return c, json.Unmarshal(data, c)
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("%s cannot be read (%w). End what runs from %s, delete that directory, then run make cluster-up", file, err, dir)
+	}
+	c.Dir = dir
+	return c, nil
 }
 
+// save writes the file whole or not at all.
 func (c *Cluster) save() error {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.at("cluster.json"), data, 0o600)
+	if err := os.WriteFile(c.at("cluster.json.new"), data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(c.at("cluster.json.new"), c.at("cluster.json"))
+}
+
+// makeOurs makes a directory that is ours alone. Others may write where it lies, and what lies in it is run as root: so
+// one that somebody else made, or could change, is refused.
+func makeOurs(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // as /var/tmp would be
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not a directory of yours alone. Find out who made it and delete it, or choose another place with PROA_STATE", dir)
+	}
+	return nil
 }

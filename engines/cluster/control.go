@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"text/template"
 	"time"
 
@@ -49,9 +50,9 @@ func (c *Cluster) etcd() program {
 	return program{name: "etcd", args: []string{
 		c.engine("etcd", "server"), "--name=proa", "--data-dir=" + c.at("etcd"), "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client, "--cert-file=" + pki + "/etcd.crt", "--key-file=" + pki + "/etcd.key",
-		"--client-cert-auth", "--trusted-ca-file=" + c.CA(),
+		"--client-cert-auth", "--trusted-ca-file=" + c.etcdCA(),
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=proa=" + peer,
-		"--peer-cert-file=" + pki + "/etcd.crt", "--peer-key-file=" + pki + "/etcd.key", "--peer-client-cert-auth", "--peer-trusted-ca-file=" + c.CA(),
+		"--peer-cert-file=" + pki + "/etcd.crt", "--peer-key-file=" + pki + "/etcd.key", "--peer-client-cert-auth", "--peer-trusted-ca-file=" + c.etcdCA(),
 		"--unsafe-no-fsync", // this cluster does not outlive cluster-down, let alone a power cut
 	}}
 }
@@ -66,7 +67,7 @@ func (c *Cluster) apiserver() program {
 		"--service-cluster-ip-range=" + c.ServicesNet(),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + pki + "/service-accounts.crt",
 		"--service-account-signing-key-file=" + pki + "/service-accounts.key",
-		"--etcd-servers=https://" + c.Loopback() + ":2379", "--etcd-cafile=" + c.CA(),
+		"--etcd-servers=https://" + c.Loopback() + ":2379", "--etcd-cafile=" + c.etcdCA(),
 		"--etcd-certfile=" + pki + "/apiserver-etcd.crt", "--etcd-keyfile=" + pki + "/apiserver-etcd.key",
 		"--kubelet-certificate-authority=" + c.CA(), "--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-client-certificate=" + pki + "/apiserver-kubelet.crt", "--kubelet-client-key=" + pki + "/apiserver-kubelet.key",
@@ -134,7 +135,7 @@ func (c *Cluster) configureRegistry() error {
 }
 
 func (c *Cluster) kubectl(ctx context.Context, args ...string) (string, error) {
-	return output(ctx, []string{"KUBECONFIG=" + c.Run + "/kubeconfig"}, append([]string{c.engine("kubernetes", "kubectl"), "--request-timeout=30s"}, args...)...)
+	return output(ctx, []string{"KUBECONFIG=" + c.Run + "/kubeconfig", c.noProxy()}, append([]string{c.engine("kubernetes", "kubectl"), "--request-timeout=30s"}, args...)...)
 }
 
 // apply gives the API server the objects that make this a cluster for Proa.
@@ -181,11 +182,19 @@ func listens(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// free fails if something listens on an address that the gateway is to have.
-func (c *Cluster) free(ctx context.Context) error {
+// check refuses addresses that the gateway cannot have, or that others could reach.
+func (c *Cluster) check(ctx context.Context) error {
 	for name, address := range map[string]string{"PROA_GATEWAY_HTTP": c.HTTP, "PROA_GATEWAY_HTTPS": c.HTTPS} {
-		if listens(ctx, address) == nil {
-			return fmt.Errorf("something else listens on %s, where the gateway should. Stop that, or choose another address with %s", address, name)
+		host, port, err := net.SplitHostPort(address)
+		if number, bad := strconv.Atoi(port); err != nil || bad != nil || number < 1 || number > 65535 || !net.ParseIP(host).IsLoopback() {
+			return fmt.Errorf("%s is %q, but must be a loopback address with a port, such as 127.0.0.1:8080. Set it so, then run this again", name, address)
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("the gateway cannot have %s (%w). Stop what listens there, or choose another address with %s", address, err, name)
+		}
+		if err := l.Close(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -63,6 +64,30 @@ func (n Node) mount() error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
+	return maskSysctls()
+}
+
+// maskSysctls gives the kubelet files of its own in place of the settings it insists on changing: they are the whole
+// machine's.
+func maskSysctls() error {
+	for name, value := range map[string]string{
+		"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+		"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+	} {
+		real, own := "/proc/sys/"+name, "/run/sysctl/"+name
+		if _, err := os.Stat(real); err != nil {
+			continue // this kernel has no such setting
+		}
+		if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(own, []byte(value+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := syscall.Mount(own, real, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mask %s: %w", name, err)
+		}
+	}
 	return nil
 }
 
@@ -93,12 +118,25 @@ func (n Node) connect(ctx context.Context) error {
 			commands = append(commands, []string{"ip", "route", "add", o.PodNet(), "via", o.Address()})
 		}
 	}
-	for _, command := range append(commands, judged()...) {
+	commands = append(append(commands, n.fenced()...), judged()...)
+	for _, command := range commands {
 		if err := run(ctx, command...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fenced are the rules that let pods reach of the host what a cluster has to offer, and nothing else that listens there.
+func (n Node) fenced() [][]string {
+	rule := func(args ...string) []string {
+		return append([]string{"iptables", "--wait", "--append", "FORWARD"}, args...)
+	}
+	return [][]string{
+		rule("--match", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "--jump", "ACCEPT"),
+		rule("--destination", n.Host(), "--protocol", "tcp", "--match", "multiport", "--dports", "5000,6443", "--jump", "ACCEPT"),
+		rule("--destination", n.Host(), "--jump", "REJECT"),
+	}
 }
 
 // judged are the rules that hand the first packet of every connection of a pod to the program that knows the network
@@ -108,11 +146,26 @@ func judged() [][]string {
 	rule := func(args ...string) []string {
 		return append([]string{"iptables", "--wait", "--table", "mangle", "--append", "POSTROUTING"}, args...)
 	}
-	return [][]string{
+	rules := [][]string{
 		rule("--match", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "--jump", "ACCEPT"),
 		rule("--match", "owner", "--uid-owner", "0", "--jump", "ACCEPT"),
-		rule("--jump", "NFQUEUE", "--queue-num", "100"),
 	}
+	if losesQueued() {
+		rules = append(rules, rule("--protocol", "udp", "--dport", "53", "--jump", "ACCEPT"))
+	}
+	return append(rules, rule("--jump", "NFQUEUE", "--queue-num", "100"))
+}
+
+// losesQueued tells whether this kernel drops one of two packets that a queue holds for the same new connection, as
+// those before 6.12 do. Resolvers send two at once, so names are not judged there.
+func losesQueued() bool {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return false
+	}
+	var major, minor int
+	_, err = fmt.Sscanf(string(release), "%d.%d", &major, &minor)
+	return err == nil && (major < 6 || major == 6 && minor < 12)
 }
 
 // boot starts a program and leaves its end to bury.

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 var errDown = errors.New("the cluster is not up. Bring it up: make cluster-up")
@@ -51,9 +52,19 @@ func command(ctx context.Context, args []string) (int, error) {
 		return 1, errors.New("a cluster makes namespaces, mounts and a bridge, so it needs root. Run this again as root")
 	}
 	dir, run := place(root)
+	if len(args) == 1 && args[0] == "traces" {
+		return exit(ctx, traces(ctx))
+	}
+	if err := makeOurs(dir); err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.Remove(dir) }() // does nothing unless it is empty
+	if len(args) == 1 && args[0] == "status" {
+		return status(ctx, dir)
+	}
 	unlock, err := lock(ctx, dir)
 	if err != nil {
-		return 1, err
+		return exit(ctx, err)
 	}
 	defer unlock()
 	switch {
@@ -70,25 +81,29 @@ func command(ctx context.Context, args []string) (int, error) {
 		if err = down(ctx, dir); err == nil {
 			err = os.RemoveAll((&Cluster{Dir: dir}).RegistryDir())
 		}
-	case len(args) == 1 && args[0] == "status":
-		return status(ctx, dir)
 	case len(args) == 3 && args[0] == "node":
 		err = node(ctx, dir, args[1], args[2])
-	case len(args) == 1 && args[0] == "traces":
-		err = traces(ctx)
 	default:
-		return 2, errors.New("say what to do: up [NODES], down, clean, status, node stop N, node start N or traces")
+		return 2, errors.New("say what to do: up [NODES], down, clean, status, node stop N, node start N or traces; with make: cluster-up NODES=2, node-stop NODE=2 and so on")
 	}
-	if err != nil {
-		return 1, err
+	return exit(ctx, err)
+}
+
+// exit is the code for an error, which an interrupted command explains.
+func exit(ctx context.Context, err error) (int, error) {
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return 130, errors.New("Interrupted. What was started runs on: make cluster-up finishes it, make cluster-down clears it")
 	}
-	return 0, nil
+	return 1, err
 }
 
 func number(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxNodes {
-		return 0, fmt.Errorf("a cluster has nodes 1 to %d; %q is none of them", maxNodes, text)
+		return 0, fmt.Errorf("a cluster can have up to %d nodes, so give a number from 1 to %d instead of %q", maxNodes, maxNodes, text)
 	}
 	return n, nil
 }
@@ -105,16 +120,23 @@ func initAt(ctx context.Context, dir, text string) error {
 	return initNode(ctx, c.node(n))
 }
 
-// lock keeps two commands for the same cluster apart.
+// lock keeps two commands for the same cluster apart. It is on the directory itself, so that it goes when that goes.
 func lock(ctx context.Context, dir string) (func(), error) {
-	file, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for try := 0; ; try++ {
+		file, err := os.Open(dir)
+		if err != nil {
+			return nil, err
+		}
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
+		if err == nil && sameFile(file, dir) {
 			return func() { _ = file.Close() }, nil
+		}
+		_ = file.Close()
+		if err == nil { // the one before us has taken the directory away
+			if err := makeOurs(dir); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if try == 0 {
 			say("Another command works on this cluster; waiting for it.")
@@ -123,6 +145,15 @@ func lock(ctx context.Context, dir string) (func(), error) {
 			return nil, err
 		}
 	}
+}
+
+func sameFile(file *os.File, path string) bool {
+	held, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(held, there)
 }
 
 func node(ctx context.Context, dir, what, text string) error {
@@ -134,20 +165,30 @@ func node(ctx context.Context, dir, what, text string) error {
 	if err != nil || c == nil {
 		return errors.Join(errDown, err)
 	}
+	if number > c.Nodes {
+		return fmt.Errorf("the cluster has %d node(s). Add more: make cluster-up NODES=%d", c.Nodes, number)
+	}
 	n := c.node(number)
 	switch what {
 	case "stop":
-		if err := n.halt(); err != nil {
+		if err := n.halt(ctx); err != nil {
 			return err
 		}
 		say("%s is off.", n.Name())
 		return nil
 	case "start":
+		ctx, cancel := context.WithTimeout(ctx, upTimeout)
+		defer cancel()
+		since := time.Now()
 		if err := n.start(ctx); err != nil {
 			return err
 		}
-		return c.ready(ctx)
+		if err := n.ready(ctx, since); err != nil {
+			return err
+		}
+		say("%s is on.", n.Name())
+		return nil
 	default:
-		return errors.New("say whether to stop or start the node")
+		return errors.New("say whether to stop or start the node: make node-stop NODE=2, make node-start NODE=2")
 	}
 }

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
 	"syscall"
 	"time"
 )
+
+// Clusters have networks from the first to before the last.
+const firstNet, lastNet = 87, 127
 
 // claim takes the first network that nobody uses, by making its bridge: two clusters that start at once cannot both
 // have it.
@@ -19,15 +21,19 @@ func (c *Cluster) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for c.Net = 87; c.Net < 127; c.Net++ {
-		if regexp.MustCompile(fmt.Sprintf(`\b10\.%d\.`, c.Net)).MatchString(routes) {
+	links, err := output(ctx, nil, "ip", "-o", "link")
+	if err != nil {
+		return err
+	}
+	for c.Net = firstNet; c.Net < lastNet; c.Net++ {
+		if regexp.MustCompile(fmt.Sprintf(`\b10\.%d\.`, c.Net)).MatchString(routes) || strings.Contains(links, " "+c.Bridge()) {
 			continue
 		}
 		if _, err = output(ctx, nil, "ip", "link", "add", c.Bridge(), "type", "bridge"); err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("no network of 10.87.0.0/16 to 10.126.0.0/16 is free: %w", err)
+	return fmt.Errorf("no network of 10.%d.0.0/16 to 10.%d.0.0/16 is free. Take a cluster down that you do not need (%w)", firstNet, lastNet-1, err)
 }
 
 // lay gives the host its address on the bridge and the way to the pods of each node.
@@ -48,36 +54,22 @@ func (c *Cluster) lay(ctx context.Context) error {
 }
 
 // unlay removes the bridge, and with it addresses and routes.
-func (c *Cluster) unlay(ctx context.Context) error {
-	if _, err := os.Stat("/sys/class/net/" + c.Bridge()); errors.Is(err, fs.ErrNotExist) {
+func (c *Cluster) unlay(ctx context.Context) error { return unplug(ctx, c.Bridge()) }
+
+// unplug removes a link, if it is there.
+func unplug(ctx context.Context, link string) error {
+	if !linked(link) {
 		return nil
 	}
-	return run(ctx, "ip", "link", "delete", c.Bridge())
-}
-
-// The kernel settings of the host that a kubelet changes on its own. They are put back.
-var sysctls = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
-
-func readSysctls() map[string]string {
-	values := map[string]string{}
-	for _, name := range sysctls {
-		if value, err := os.ReadFile("/proc/sys/" + name); err == nil {
-			values[name] = strings.TrimSpace(string(value))
-		}
-	}
-	return values
-}
-
-func writeSysctls(values map[string]string) error {
-	for name, value := range values {
-		if now := readSysctls()[name]; now == value {
-			continue
-		}
-		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0); err != nil {
-			return fmt.Errorf("put %s back to %s: %w", name, value, err)
-		}
+	if err := run(ctx, "ip", "link", "delete", link); err != nil && linked(link) { // it may have gone by itself meanwhile
+		return err
 	}
 	return nil
+}
+
+func linked(link string) bool {
+	_, err := os.Stat("/sys/class/net/" + link)
+	return err == nil
 }
 
 // removeEmpty removes a control group, which stays busy for a moment after its last process was killed.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // configure writes everything that the node's programs read.
@@ -43,6 +44,9 @@ func (n Node) start(ctx context.Context) error {
 	if err := n.makeCgroups(); err != nil {
 		return err
 	}
+	if err := unplug(ctx, n.Veth()); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -54,17 +58,39 @@ func (n Node) start(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// The other end of this cable is the node's eth0. It goes when the node goes.
+	// The other end of this cable is the node's eth0.
 	if err := run(ctx, "ip", "link", "add", n.Veth(), "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(n.pid(n.Name()))); err != nil {
 		return err
 	}
 	return run(ctx, "ip", "link", "set", n.Veth(), "master", n.Bridge(), "up")
 }
 
-// halt turns the node off as a power cut would: nothing in it is told.
-func (n Node) halt() error {
-	n.stop(syscall.SIGKILL, 0, n.Name())
+// halt turns the node off as a power cut would: nothing in it is told. Its network would live on while a connection
+// waits for an answer from the other side, so the cable is pulled too.
+func (n Node) halt(ctx context.Context) error {
+	if err := n.stop(syscall.SIGKILL, 0, n.Name()); err != nil {
+		return err
+	}
+	if err := unplug(ctx, n.Veth()); err != nil {
+		return err
+	}
 	return n.removeCgroups()
+}
+
+// ready waits until the node has shown itself since it was turned on, and is well. What the API server says of it before
+// that may be from before.
+func (n Node) ready(ctx context.Context, since time.Time) error {
+	return n.until(ctx, n.Name()+" is ready", append(controlPlane(), n.Name()), func(ctx context.Context) error {
+		renewed, err := n.kubectl(ctx, "get", "lease", "--namespace=kube-node-lease", n.Name(), "--output=jsonpath={.spec.renewTime}")
+		if err != nil {
+			return err
+		}
+		if at, err := time.Parse(time.RFC3339, renewed); err != nil || at.Before(since) {
+			return fmt.Errorf("%s was last heard of at %q", n.Name(), renewed)
+		}
+		_, err = n.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1s", "node/"+n.Name())
+		return err
+	})
 }
 
 // cgroupRoots lists the hierarchies of control groups: one in version 2, one for each controller in version 1.
@@ -92,10 +118,8 @@ func (n Node) makeCgroups() error {
 	for _, root := range cgroupRoots() {
 		group := root
 		for step := range strings.SplitSeq(strings.Trim(n.Cgroup(), "/"), "/") {
-			if unified() {
-				if err := os.WriteFile(group+"/cgroup.subtree_control", []byte("+cpu +memory +pids"), 0); err != nil {
-					return fmt.Errorf("share out the controllers of %s: %w", group, err)
-				}
+			if err := shareControllers(group); err != nil {
+				return err
 			}
 			group = filepath.Join(group, step)
 			if err := os.MkdirAll(group, 0o755); err != nil { //nolint:gosec // as all control groups are
@@ -104,6 +128,45 @@ func (n Node) makeCgroups() error {
 			if err := inheritCpuset(group); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// shareControllers lets the children of a group of version 2 have the controllers that a kubelet insists on, as far as
+// the group has them itself.
+func shareControllers(group string) error {
+	if !unified() {
+		return nil
+	}
+	has, err := os.ReadFile(group + "/cgroup.controllers")
+	if err != nil {
+		return err
+	}
+	for _, controller := range strings.Fields(string(has)) {
+		if !slices.Contains([]string{"cpu", "cpuset", "memory", "hugetlb", "pids"}, controller) {
+			continue
+		}
+		if err := os.WriteFile(group+"/cgroup.subtree_control", []byte("+"+controller), 0); err != nil {
+			return fmt.Errorf("share out the controller %s of %s: %w", controller, group, err)
+		}
+	}
+	return nil
+}
+
+// sharedControllers is what the top of version 2's groups shares out; unshareControllers puts it back.
+func sharedControllers() string {
+	shared, _ := os.ReadFile("/sys/fs/cgroup/cgroup.subtree_control") // version 1 has no such file
+	return string(shared)
+}
+
+func unshareControllers(before string) error {
+	for _, controller := range strings.Fields(sharedControllers()) {
+		if slices.Contains(strings.Fields(before), controller) {
+			continue
+		}
+		if err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("-"+controller), 0); err != nil {
+			return fmt.Errorf("stop sharing out the controller %s: %w", controller, err)
 		}
 	}
 	return nil

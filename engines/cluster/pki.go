@@ -12,29 +12,32 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 )
 
 // A pki is a certificate authority that lives as long as one cluster-up: its key is never written down.
 type pki struct {
-	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte
 }
 
-// A subject is whom a certificate is for: a user and its groups to Kubernetes, and a server at these addresses.
+// A subject is whom a certificate is for: a client, who is a user with groups to Kubernetes, or a server at some addresses.
+// It is one of them: what a server shows must not open other doors. Only members of etcd are both to each other.
 type subject struct {
 	user   string
 	groups []string
 	hosts  []string
+	both   bool
 }
 
-func newPKI(dir string) (*pki, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// newPKI makes an authority and writes its certificate to a file.
+func newPKI(file string) (*pki, error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, err
 	}
-	p := &pki{dir: dir}
+	p := &pki{}
 	template := certificate(subject{user: "Proa development cluster"})
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
@@ -48,7 +51,7 @@ func newPKI(dir string) (*pki, error) {
 		return nil, err
 	}
 	p.cert, p.key, p.pem = template, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return p, os.WriteFile(dir+"/ca.crt", p.pem, 0o644) //nolint:gosec // a certificate is public
+	return p, os.WriteFile(file, p.pem, 0o644) //nolint:gosec // a certificate is public
 }
 
 func certificate(s subject) *x509.Certificate {
@@ -69,7 +72,10 @@ func certificate(s subject) *x509.Certificate {
 		}
 	}
 	if len(s.hosts) > 0 {
-		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
+	if s.both {
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	}
 	return c
 }
@@ -125,22 +131,29 @@ current-context: proa
 
 // issueAll writes what the control plane needs.
 func (c *Cluster) issueAll() (*pki, error) {
-	p, err := newPKI(c.at("pki"))
+	p, err := newPKI(c.CA())
 	if err != nil {
 		return nil, err
 	}
+	store, err := newPKI(c.etcdCA()) // of its own: whoever reads etcd reads everything
+	if err != nil {
+		return nil, err
+	}
+	for name, s := range map[string]subject{"etcd": {user: "etcd", hosts: []string{c.Loopback()}, both: true}, "apiserver-etcd": {user: "kube-apiserver"}} {
+		if err := store.write(c.at("pki", name), s); err != nil {
+			return nil, err
+		}
+	}
 	for name, s := range map[string]subject{
-		"etcd": {user: "etcd", hosts: []string{c.Loopback()}},
 		"apiserver": {user: "kube-apiserver", hosts: []string{
 			c.Host(), fmt.Sprintf("10.%d.128.1", c.Net), "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
-		"apiserver-etcd":    {user: "kube-apiserver"},
 		"apiserver-kubelet": {user: "kube-apiserver", groups: []string{"system:masters"}},
 		"service-accounts":  {user: "service-accounts"},
-		"controllers":       {user: "controllers", hosts: []string{c.Loopback()}},
-		"scheduler":         {user: "scheduler", hosts: []string{c.Loopback()}},
+		"controllers":       {user: "controllers-server", hosts: []string{c.Loopback()}},
+		"scheduler":         {user: "scheduler-server", hosts: []string{c.Loopback()}},
 		"registry":          {user: "registry", hosts: []string{c.Host()}},
-		"gateway":           {user: "gateway", hosts: []string{appsDomain, "*." + appsDomain}},
+		"gateway":           {user: "gateway-server", hosts: []string{appsDomain, "*." + appsDomain}},
 	} {
 		if err := p.write(c.at("pki", name), s); err != nil {
 			return nil, err

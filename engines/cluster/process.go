@@ -79,17 +79,20 @@ func (c *Cluster) start(p program) error {
 func (c *Cluster) log(name string) string { return c.at("log", name+".log") }
 
 // stop sends a signal to each of the named processes that runs, and KILL to those that still run after the grace.
-func (c *Cluster) stop(signal syscall.Signal, grace time.Duration, names ...string) {
+func (c *Cluster) stop(signal syscall.Signal, grace time.Duration, names ...string) error {
 	c.kill(signal, names)
 	for end := time.Now().Add(grace); time.Now().Before(end) && c.kill(0, names); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	for c.kill(syscall.SIGKILL, names) {
-		time.Sleep(10 * time.Millisecond)
+	for end := time.Now().Add(10 * time.Second); c.kill(syscall.SIGKILL, names); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("not even KILL ends all of %s: the kernel holds one of them. Look at dmesg, then run make cluster-down again", strings.Join(names, ", "))
+		}
 	}
 	for _, name := range names {
 		_ = os.Remove(c.at("pid", name))
 	}
+	return nil
 }
 
 // kill signals those of the named processes that run, and tells whether there were any.
@@ -119,6 +122,12 @@ func run(ctx context.Context, args ...string) error {
 	return err
 }
 
+// noProxy keeps what speaks to the cluster from asking a proxy that cannot reach it.
+func (c *Cluster) noProxy() string {
+	all := append(strings.Split(os.Getenv("NO_PROXY"), ","), fmt.Sprintf("10.%d.0.0/16", c.Net), "127.0.0.0/8", "localhost")
+	return "NO_PROXY=" + strings.Trim(strings.Join(all, ","), ",")
+}
+
 func output(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -140,11 +149,11 @@ func (c *Cluster) until(ctx context.Context, what string, needs []string, ask fu
 		}
 		for _, name := range needs {
 			if c.pid(name) == 0 {
-				return fmt.Errorf("%s ended before %s; its log is %s:\n%s", name, what, c.log(name), tail(c.log(name)))
+				return fmt.Errorf("%s ended before %s. Its last words:\n%s\nThe whole log is %s", name, what, tail(c.log(name)), c.log(name))
 			}
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s did not happen within %.0f s: %w", what, time.Since(since).Seconds(), err)
+			return fmt.Errorf("waited %.0f s until %s, in vain: %w", time.Since(since).Seconds(), what, err)
 		}
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
@@ -160,5 +169,5 @@ func tail(file string) string {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }

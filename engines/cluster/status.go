@@ -31,11 +31,15 @@ func status(ctx context.Context, dir string) (int, error) {
 			code = 3
 		}
 	}
-	pods, err := c.kubectl(ctx, "get", "nodes,pods", "-A")
-	if err != nil {
-		return 3, err
+	if pods, err := c.kubectl(ctx, "get", "nodes,pods", "-A"); err == nil {
+		fmt.Print(pods)
+	} else {
+		say("The API server does not answer.")
+		code = 3
 	}
-	fmt.Print(pods)
+	if code != 0 {
+		say("make cluster-up starts what does not run.")
+	}
 	return code, nil
 }
 
@@ -72,17 +76,17 @@ func listTraces(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		for line := range strings.Lines(out) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			if line = strings.TrimSpace(passing.ReplaceAllString(line, "")); line != "" && !strings.HasPrefix(line, "#") {
 				lines = append(lines, kind+" "+line)
 			}
 		}
 	}
-	for name, value := range readSysctls() {
-		lines = append(lines, "sysctl "+name+" "+value)
-	}
 	slices.Sort(lines)
 	return slices.Compact(lines), nil
 }
+
+// passing is what changes by itself in what is listed: the time for which an address or a route is still good.
+var passing = regexp.MustCompile(`\b(valid_lft|preferred_lft|expires) \S+`)
 
 // processTraces lists the processes of clusters, with the namespaces they keep alive and the mounts in those.
 func processTraces() []string {
@@ -90,15 +94,16 @@ func processTraces() []string {
 	own, _ := os.Readlink("/proc/self/ns/mnt")
 	pids, _ := filepath.Glob("/proc/[0-9]*") // the pattern is ours
 	for _, proc := range pids {
-		if filepath.Base(proc) == fmt.Sprint(os.Getpid()) || !ours(proc) {
+		whose := owner(proc)
+		if filepath.Base(proc) == fmt.Sprint(os.Getpid()) || whose == "" {
 			continue
 		}
 		exe, _ := os.Readlink(proc + "/exe")
-		lines = append(lines, fmt.Sprintf("process %s %s", filepath.Base(proc), exe))
+		lines = append(lines, fmt.Sprintf("process of %s: %s %s", whose, filepath.Base(proc), exe))
 		for _, kind := range []string{"net", "mnt", "pid", "uts", "ipc"} {
 			if ns, err := os.Readlink(proc + "/ns/" + kind); err == nil {
 				if host, _ := os.Readlink("/proc/self/ns/" + kind); ns != host {
-					lines = append(lines, "namespace "+ns)
+					lines = append(lines, "namespace of "+whose+": "+ns)
 				}
 			}
 		}
@@ -109,14 +114,21 @@ func processTraces() []string {
 	return lines
 }
 
-var ourGroup = regexp.MustCompile(`:/proa\d+/`)
+var ourGroup = regexp.MustCompile(`:/(proa\d+)/`)
 
-// ours tells whether a process belongs to a cluster: by where it works, what it runs or which group it is in.
-func ours(proc string) bool {
-	cwd, _ := os.Readlink(proc + "/cwd")
-	exe, _ := os.Readlink(proc + "/exe")
+// owner is the cluster that a process belongs to, by the group it is in or by where it works; none for other processes.
+func owner(proc string) string {
 	groups, _ := os.ReadFile(proc + "/cgroup")
-	return strings.HasSuffix(cwd, "-cluster") || strings.Contains(exe, "/proa/engines/") || ourGroup.Match(groups)
+	if found := ourGroup.FindSubmatch(groups); found != nil {
+		return string(found[1])
+	}
+	if cwd, _ := os.Readlink(proc + "/cwd"); strings.HasSuffix(cwd, "-cluster") {
+		return cwd
+	}
+	if exe, _ := os.Readlink(proc + "/exe"); strings.Contains(exe, "/proa/engines/") {
+		return "nobody"
+	}
+	return ""
 }
 
 func mountTraces(proc string) []string {
@@ -134,13 +146,33 @@ func mountTraces(proc string) []string {
 	return lines
 }
 
-// fileTraces lists the control groups of this machine, and the places where the programs of a node would keep things
+var ourCgroup = regexp.MustCompile(`/(proa\d+|kubepods[^/]*|k8s\.io)(/|$)`)
+
+// steady tells whether a setting of the kernel has a value that stays: some count, and those below net/…/conf and neigh
+// come and go with links.
+func steady(path string) bool {
+	for _, part := range []string{"/conf/", "/neigh/", "/random/", "/pty/", "ns_last_pid", "-nr", "-state", "_count", "/sched_domain/", "/binfmt_misc/", "nlm_", "/mqueue/", "/proc/sys/fs/"} {
+		if strings.Contains(path, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// fileTraces lists the control groups of clusters, the settings of the kernel, and the places where the programs of a node would keep things
 // if they were not told otherwise.
 func fileTraces() []string {
 	var lines []string
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
+		if err == nil && d.IsDir() && ourCgroup.MatchString(path) {
 			lines = append(lines, "cgroup "+path)
+		}
+		return nil
+	})
+	_ = filepath.WalkDir("/proc/sys", func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && steady(path) {
+			value, _ := os.ReadFile(path) //nolint:gosec // the kernel has no links there; some settings can only be written
+			lines = append(lines, "sysctl "+path+" "+strings.Join(strings.Fields(string(value)), " "))
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,24 +35,29 @@ func up(ctx context.Context, root, dir, run string, nodes int) error {
 	if err != nil {
 		return err
 	}
-	if c != nil && !c.whole() {
-		say("The cluster that was up is not whole any more; starting afresh.")
+	if c != nil && !linked(c.Bridge()) {
+		say("The machine was started anew since the cluster was up; starting afresh.")
 		if err := down(ctx, dir); err != nil {
+			return err
+		}
+		if err := makeOurs(dir); err != nil {
 			return err
 		}
 		c = nil
 	}
 	if c == nil {
 		if c, err = create(ctx, root, dir, run); err != nil {
-			return err
+			return errors.Join(err, discard(context.WithoutCancel(ctx), dir))
 		}
+	} else if err := c.sameAddresses(); err != nil {
+		return err
 	}
 	c.Nodes = max(c.Nodes, nodes)
 	if err := c.save(); err != nil {
 		return err
 	}
 	if err := c.bring(ctx, root); err != nil {
-		return fmt.Errorf("%w\nThe logs are in %s. make cluster-down clears what was started", err, c.at("log"))
+		return fmt.Errorf("%w\nThe logs are in %s. Mend the cause and run make cluster-up again, or clear what was started: make cluster-down", err, c.at("log"))
 	}
 	if err := c.writeEnv(); err != nil {
 		return err
@@ -63,21 +69,45 @@ func up(ctx context.Context, root, dir, run string, nodes int) error {
 	return nil
 }
 
-// create prepares a cluster: engines, addresses, certificates and settings. Nothing runs yet.
-func create(ctx context.Context, root, dir, runDir string) (*Cluster, error) {
-	if err := run(ctx, filepath.Join(root, "engines", "apt.sh"), "containerd", "runc", "containernetworking-plugins", "iptables", "nftables", "iproute2"); err != nil {
-		return nil, err
+// discard removes what is there of a cluster that could not be prepared.
+func discard(ctx context.Context, dir string) error {
+	if c, err := load(dir); err == nil && c != nil {
+		return down(ctx, dir)
 	}
-	for _, d := range []string{dir, runDir} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, err
+	return os.RemoveAll(dir)
+}
+
+// gatewayAddresses is where the gateway is to listen.
+func gatewayAddresses() (http, https string) {
+	return setting("PROA_GATEWAY_HTTP", "127.0.0.1:80"), setting("PROA_GATEWAY_HTTPS", "127.0.0.1:443")
+}
+
+// sameAddresses refuses to pass over an address that somebody has set since.
+func (c *Cluster) sameAddresses() error {
+	for name, has := range map[string]string{"PROA_GATEWAY_HTTP": c.HTTP, "PROA_GATEWAY_HTTPS": c.HTTPS} {
+		if wants := os.Getenv(name); wants != "" && wants != has {
+			return fmt.Errorf("the gateway listens on %s, and %s says %s. Run make cluster-down first to move it", has, name, wants)
 		}
 	}
-	c := &Cluster{Dir: dir, Run: runDir, Sysctls: readSysctls(), HTTP: setting("PROA_GATEWAY_HTTP", "127.0.0.1:80"), HTTPS: setting("PROA_GATEWAY_HTTPS", "127.0.0.1:443")}
-	if err := c.free(ctx); err != nil {
+	return nil
+}
+
+// create prepares a cluster: engines, addresses, certificates and settings. Nothing runs yet.
+func create(ctx context.Context, root, dir, runDir string) (*Cluster, error) {
+	c := &Cluster{Dir: dir, Run: runDir, Groups: sharedControllers()}
+	c.HTTP, c.HTTPS = gatewayAddresses()
+	if err := c.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.findEngines(ctx, root); err != nil {
+		return nil, err
+	}
+	for _, program := range []string{"containerd", "ctr", "runc", "ip", "iptables", "nft"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, fmt.Errorf("%s is not on the PATH. Install what is missing: make engines", program)
+		}
+	}
+	if err := os.MkdirAll(runDir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := c.packImages(ctx, root); err != nil {
@@ -133,15 +163,16 @@ func (c *Cluster) bring(ctx context.Context, root string) error {
 			return err
 		}
 	}
-	work, each := errgroup.WithContext(ctx)
-	work.Go(func() error {
-		for number := 1; number <= c.Nodes; number++ {
-			if err := c.node(number).start(each); err != nil {
-				return err
-			}
+	since := map[int]time.Time{} // of the nodes that are turned on now
+	for number := 1; number <= c.Nodes; number++ {
+		if c.pid(c.node(number).Name()) == 0 {
+			since[number] = time.Now()
 		}
-		return nil
-	})
+		if err := c.node(number).start(ctx); err != nil {
+			return err
+		}
+	}
+	work, each := errgroup.WithContext(ctx)
 	work.Go(func() error { return c.pushImages(each, root) })
 	work.Go(func() error {
 		if err := c.until(each, "the API server is ready", []string{"etcd", "kube-apiserver"}, func(ctx context.Context) error {
@@ -163,6 +194,11 @@ func (c *Cluster) bring(ctx context.Context, root string) error {
 	if err := work.Wait(); err != nil {
 		return err
 	}
+	for number := 1; number <= c.Nodes; number++ {
+		if err := c.node(number).ready(ctx, since[number]); err != nil {
+			return err
+		}
+	}
 	return c.ready(ctx)
 }
 
@@ -177,7 +213,7 @@ func (c *Cluster) pushImages(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
-	_, err = output(ctx, env, "go", "run", "-C", root, "./deploy/image", "push", c.Registry())
+	_, err = output(ctx, append(env, c.noProxy()), "go", "run", "-C", root, "./deploy/image", "push", c.Registry())
 	return err
 }
 
@@ -201,23 +237,21 @@ func (c *Cluster) writeEnv() error {
 		name, value, _ := strings.Cut(line, "=")
 		fmt.Fprintf(&text, "export %s='%s'\n", name, value)
 	}
-	fmt.Fprintf(&text, "PATH='%s':$PATH\n", c.Engines["kubernetes"])
+	fmt.Fprintf(&text, "export %s\nPATH='%s':$PATH\n", c.noProxy(), c.Engines["kubernetes"])
 	return os.WriteFile(c.Run+"/cluster.env", []byte(text.String()), 0o600)
 }
 
 // ready waits until the objects say that everything works.
 func (c *Cluster) ready(ctx context.Context) error {
-	needs := append([]string{}, c.mains()...)
 	for _, wait := range []struct {
 		what string
 		args []string
 	}{
-		{"every node is ready", []string{"wait", "--for=condition=Ready", "--timeout=1s", "nodes", "--all"}},
 		{"names are resolved", []string{"rollout", "status", "--timeout=1s", "-n", "kube-system", "deployment/coredns"}},
 		{"network policies are enforced", []string{"rollout", "status", "--timeout=1s", "-n", "kube-system", "daemonset/network-policies"}},
 		{"the gateway has its listeners", []string{"wait", "--for=condition=Programmed", "--timeout=1s", "-n", "proa-gateway", "gateway/apps"}},
 	} {
-		if err := c.until(ctx, wait.what, needs, func(ctx context.Context) error {
+		if err := c.until(ctx, wait.what, c.mains(), func(ctx context.Context) error {
 			_, err := c.kubectl(ctx, wait.args...)
 			return err
 		}); err != nil {
@@ -227,23 +261,18 @@ func (c *Cluster) ready(ctx context.Context) error {
 	return nil
 }
 
-// mains lists the processes of the host that a cluster is made of.
+// controlPlane lists the processes of the host.
+func controlPlane() []string {
+	return []string{"etcd", "kube-apiserver", "registry", "kube-controller-manager", "kube-scheduler", "traefik"}
+}
+
+// mains lists the processes that a cluster is made of.
 func (c *Cluster) mains() []string {
-	names := []string{"etcd", "kube-apiserver", "registry", "kube-controller-manager", "kube-scheduler", "traefik"}
+	names := controlPlane()
 	for number := 1; number <= c.Nodes; number++ {
 		names = append(names, c.node(number).Name())
 	}
 	return names
-}
-
-// whole tells whether everything that was started still runs.
-func (c *Cluster) whole() bool {
-	for _, name := range c.known() {
-		if c.pid(name) == 0 {
-			return false
-		}
-	}
-	return len(c.known()) > 0
 }
 
 // down ends every process, and removes what the kernel keeps of the cluster and everything on disk but the registry's
@@ -253,17 +282,19 @@ func down(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if c == nil {
+	if c == nil { // it never came far enough to start anything
 		say("The cluster is not up.")
-		return nil
+		return os.RemoveAll(dir)
 	}
 	since := time.Now()
 	for number := 1; number <= maxNodes; number++ {
-		if err := c.node(number).halt(); err != nil {
+		if err := c.node(number).halt(ctx); err != nil {
 			return err
 		}
 	}
-	c.stop(syscall.SIGTERM, 2*time.Second, c.known()...)
+	if err := c.stop(syscall.SIGTERM, 2*time.Second, c.known()...); err != nil {
+		return err
+	}
 	for _, root := range cgroupRoots() {
 		if err := removeCgroup(filepath.Join(root, c.Bridge())); err != nil {
 			return err
@@ -272,7 +303,7 @@ func down(ctx context.Context, dir string) error {
 	if err := c.unlay(ctx); err != nil {
 		return err
 	}
-	if err := writeSysctls(c.Sysctls); err != nil {
+	if err := unshareControllers(c.Groups); err != nil {
 		return err
 	}
 	for _, file := range []string{"kubeconfig", "cluster.env"} {

@@ -133,7 +133,7 @@ func TestStageAndRun(t *testing.T) {
 			return w.build(map[string]string{"Procfile": "web: exec ./app $PORT\n"}, "go", "build", "-ldflags=-s -w", "-o", "DIR/app", "./app")
 		}, `^procfile-0 on 8080$`},
 		{"java", func(w *world) string {
-			return w.build(map[string]string{"META-INF/MANIFEST.MF": "Main-Class: Hello\r\n"}, "javac", "-d", "DIR", "testdata/java/Hello.java")
+			return w.build(map[string]string{"META-INF/MANIFEST.MF": "Main-Class: Hello\r\n"}, "javac", "--release", "17", "-d", "DIR", "testdata/java/Hello.java")
 		}, `^java with a heap of \d\d?$`},
 		{"go", func(w *world) string {
 			return w.build(map[string]string{"go.mod": "module hello\n\ngo 1.26\n", "main.go": goApp})
