@@ -33,14 +33,30 @@ type App struct {
 	Proxies  []netip.Prefix                                         // whose X-Forwarded-For is believed
 	Metrics  *Metrics                                               // may be nil
 
-	mux http.ServeMux
+	mux   http.ServeMux
+	rooms map[string]Room
 }
 
 const defaultMaxBody = 1 << 20
 
+// Room is what the requests of one route may take instead of what all others may. Zero is as for the others.
+type Room struct {
+	Body int64         // bytes of a request body
+	Time time.Duration // for one request, the sending of its body included
+}
+
 // Handle adds a route; the pattern is the standard mux's, with its method.
 func (a *App) Handle(pattern string, h Handler) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { a.run(h, w, r) })
+}
+
+// HandleIn is Handle for a route that needs room, such as one that takes uploads.
+func (a *App) HandleIn(room Room, pattern string, h Handler) {
+	if a.rooms == nil {
+		a.rooms = map[string]Room{}
+	}
+	a.rooms[pattern] = room
+	a.Handle(pattern, h)
 }
 
 // Health adds GET /healthz, which answers while the process lives, and GET /readyz, which asks Ready.
@@ -64,24 +80,27 @@ func (a *App) Health() {
 func (a *App) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	id := requestID(r)
-	ctx, cancel := context.WithTimeout(WithRequestID(r.Context(), id), cmp.Or(a.Deadline, time.Minute))
+	h, pattern := a.mux.Handler(r)
+	room := a.rooms[pattern]
+	ctx, cancel := context.WithTimeout(WithRequestID(r.Context(), id), cmp.Or(room.Time, a.Deadline, time.Minute))
 	defer cancel()
+	if room.Time > 0 { // the server's own times for the connection are for ordinary requests
+		control, end := http.NewResponseController(rw), begin.Add(room.Time)
+		_ = control.SetReadDeadline(end) // what has no connection has no deadline to move
+		_ = control.SetWriteDeadline(end.Add(time.Minute))
+	}
 	r = r.WithContext(ctx)
 	w := &response{ResponseWriter: rw}
 	w.Header().Set("X-Request-Id", id)
 	w.Header().Set("X-Vcap-Request-Id", id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	limit := a.MaxBody
-	if limit == 0 {
-		limit = defaultMaxBody
-	}
-	r.Body = http.MaxBytesReader(rw, r.Body, limit) // the server's own writer: beyond the limit it closes the connection
+	r.Body = http.MaxBytesReader(rw, r.Body, cmp.Or(room.Body, a.MaxBody, defaultMaxBody)) // the server's own writer: beyond the limit it closes the connection
 
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		a.run(func(http.ResponseWriter, *http.Request) error {
 			return fault.Invalid("The part of the address behind the question mark cannot be read. Encode its values.").Because(err)
 		}, w, r)
-	} else if h, pattern := a.mux.Handler(r); pattern == "" {
+	} else if pattern == "" {
 		a.run(noRoute(h), w, r)
 	} else {
 		r.Pattern = pattern

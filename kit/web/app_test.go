@@ -353,6 +353,63 @@ func TestBodyLimit(t *testing.T) {
 	})
 }
 
+// A route with room takes more, and longer than the server lets others; the limits of the others stay.
+func TestRoom(t *testing.T) {
+	app, _ := newApp()
+	app.MaxBody, app.Deadline = 10, 50*time.Millisecond
+	slow := func(w http.ResponseWriter, r *http.Request) error {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-r.Context().Done():
+			return r.Context().Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+		return web.JSON(w, http.StatusOK, len(body))
+	}
+	app.HandleIn(web.Room{Body: 100, Time: time.Minute}, "POST /large", slow)
+	app.Handle("POST /small", slow)
+	server := httptest.NewUnstartedServer(app)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	server.Start()
+	defer server.Close()
+	send := func(path string, body io.Reader) (int, string) {
+		t.Helper()
+		resp, err := server.Client().Post(server.URL+path, "text/plain", body)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, strings.TrimSpace(string(text))
+	}
+	if status, text := send("/large", strings.NewReader(strings.Repeat("a", 100))); status != http.StatusOK || text != "100" {
+		t.Errorf("as much as there is room for: %d %s", status, text)
+	}
+	r, w := io.Pipe()
+	go func() { // a client that sends slowly
+		for range 5 {
+			time.Sleep(50 * time.Millisecond)
+			_, _ = io.WriteString(w, "a")
+		}
+		_ = w.Close()
+	}()
+	if status, text := send("/large", r); status != http.StatusOK || text != "5" {
+		t.Errorf("slowly: %d %s", status, text)
+	}
+	if status, text := send("/large", strings.NewReader(strings.Repeat("a", 101))); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("more than there is room for: %d %s", status, text)
+	}
+	if status, text := send("/small", strings.NewReader(strings.Repeat("a", 11))); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("another route: %d %s", status, text)
+	}
+	if status, text := send("/small", strings.NewReader("a")); status != http.StatusServiceUnavailable {
+		t.Errorf("another route, slowly: %d %s", status, text)
+	}
+}
+
 func TestRouterFaults(t *testing.T) {
 	app, _ := newApp()
 	app.Handle("GET /apps/{name}", fine)

@@ -1,0 +1,39 @@
+package platform
+
+import (
+	"slices"
+	"time"
+)
+
+// Flag is a switch that an administrator can set for everybody.
+type Flag struct {
+	Name      string
+	Enabled   bool
+	Message   string    // what people read when it stops them; may be empty
+	UpdatedAt time.Time // zero: never set
+}
+
+// FlagUserOrgCreation lets everybody create organizations.
+const FlagUserOrgCreation = "user_org_creation"
+
+// Flags are all there are, as they are until somebody sets them.
+func Flags() []Flag {
+	return []Flag{
+		{Name: "app_bits_upload", Enabled: true}, {Name: "app_scaling", Enabled: true}, {Name: "diego_cnb", Enabled: true}, {Name: "diego_docker"},
+		{Name: "env_var_visibility", Enabled: true}, {Name: "hide_marketplace_from_unauthenticated_users"}, {Name: "private_domain_creation", Enabled: true},
+		{Name: "resource_matching", Enabled: true}, {Name: "route_creation", Enabled: true}, {Name: "route_sharing"},
+		{Name: "service_instance_creation", Enabled: true}, {Name: "service_instance_sharing"}, {Name: "set_roles_by_username", Enabled: true},
+		{Name: "space_developer_env_var_visibility", Enabled: true}, {Name: "space_scoped_private_broker_creation", Enabled: true},
+		{Name: "task_creation", Enabled: true}, {Name: "unset_roles_by_username", Enabled: true}, {Name: FlagUserOrgCreation},
+	}
+}
+
+// FlagOf is a flag as it is until somebody sets it.
+func FlagOf(name string) (Flag, error) {
+	flags := Flags()
+	i := slices.IndexFunc(flags, func(f Flag) bool { return f.Name == name })
+	if i < 0 {
+		return Flag{}, NotFound("Feature flag")
+	}
+	return flags[i], nil
+}

@@ -1,0 +1,51 @@
+package platform
+
+import "time"
+
+// InstanceState is how an instance is, in the words of the API.
+type InstanceState string
+
+// An instance starts until its health check passes for the first time. It is down while the cluster has not begun it.
+const (
+	InstanceStarting InstanceState = "STARTING"
+	InstanceRunning  InstanceState = "RUNNING"
+	InstanceCrashed  InstanceState = "CRASHED"
+	InstanceDown     InstanceState = "DOWN"
+)
+
+// Seen is a release as a cluster has it: how many instances it was told to run, and each of them.
+type Seen struct {
+	Namespace string
+	Name      string // of the set of instances, in the cluster
+	Release   string
+	Process   string
+	App       string
+	Type      string
+	Count     int  // what the cluster was told
+	Deleting  bool // the cluster was told to remove it, and has not finished
+	Instances []Instance
+}
+
+// Instance is one instance as a cluster sees it.
+type Instance struct {
+	Index    int
+	Pod      string
+	PodUID   string // changes when the instance is placed anew, stays when it is started again in its place
+	Node     string
+	Address  string
+	State    InstanceState
+	Since    time.Time // when this run of it began, or when it ended
+	Ready    bool      // may have requests
+	Restarts int       // of this pod
+	Details  string    // why it does not run, as the cluster says it
+	LastExit *Exit     // of this pod; none so far
+}
+
+// Exit is how a run of an instance ended. The ID tells it from every other exit, so that it is recorded once.
+type Exit struct {
+	ID      string
+	Time    time.Time
+	Code    int
+	Reason  string // the cluster's word for it, such as OOMKilled
+	Message string // the record that pid 1 left, as it is: the app could have written it
+}

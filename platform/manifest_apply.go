@@ -1,0 +1,100 @@
+package platform
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/proa-dev/proa/kit/fault"
+)
+
+// ApplyManifest makes an app, which may be new, what a manifest says. Its processes and sidecars are records of their own.
+func (a *App) ApplyManifest(m ManifestApp, stacks []string) error {
+	a.Name = m.Name
+	if err := a.ChangeLifecycle(m.lifecycleChange(), stacks); err != nil {
+		return err
+	}
+	if err := a.SetEnv(m.Env); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Features)) {
+		err := a.SetFeature(name, m.Features[name])
+		if fault.Is(err, fault.KindNotFound) {
+			err = fault.Unprocessable("features.%s is not a feature of apps: those are %s and %s.", clipText(name), FeatureSSH, FeatureRevisions)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.Metadata.Apply(m.Metadata)
+	return a.Check()
+}
+
+// lifecycleChange is docker for an app that is made of an image.
+func (a *ManifestApp) lifecycleChange() LifecycleChange {
+	c := LifecycleChange{Type: a.Lifecycle, Buildpacks: a.Buildpacks, Stack: a.Stack}
+	if a.Docker != nil {
+		kind := LifecycleDocker
+		c.Type = &kind
+	}
+	return c
+}
+
+// Change is what a manifest changes about a sidecar that is there. Memory that it does not name stays.
+func (s *ManifestSidecar) Change() SidecarChange {
+	return SidecarChange{Command: &s.Command, ProcessTypes: s.ProcessTypes, MemoryMB: s.MemoryMB}
+}
+
+// ManifestOf is the manifest that would make an app what it is. The image is the one that it was last given, if it is made of one.
+func ManifestOf(a App, image DockerSource, processes []Process, sidecars []Sidecar) ManifestApp {
+	m := ManifestApp{Name: a.Name, Lifecycle: &a.Lifecycle.Type, Features: map[string]bool{FeatureSSH: a.SSH},
+		Env: pointers(a.Env), Metadata: MetadataChange{Labels: pointers(a.Metadata.Labels), Annotations: pointers(a.Metadata.Annotations)}}
+	if len(a.Lifecycle.Buildpacks) > 0 {
+		m.Buildpacks = &a.Lifecycle.Buildpacks
+	}
+	if a.Lifecycle.Stack != "" {
+		m.Stack = &a.Lifecycle.Stack
+	}
+	if image.Image != "" {
+		m.Docker = &ManifestDocker{Image: image.Image, Username: image.Username}
+	}
+	for i := range processes {
+		m.Processes = append(m.Processes, ManifestProcess{Type: processes[i].Type, ManifestSettings: processes[i].settings()})
+	}
+	for _, s := range sidecars {
+		if s.Origin == SidecarOfUser {
+			m.Sidecars = append(m.Sidecars, ManifestSidecar{Name: s.Name, ProcessTypes: s.ProcessTypes, Command: s.Command, MemoryMB: s.MemoryMB})
+		}
+	}
+	return m
+}
+
+func pointers(m map[string]string) map[string]*string {
+	all := map[string]*string{}
+	for key, value := range m {
+		all[key] = &value
+	}
+	return filled(all)
+}
+
+func (p *Process) settings() ManifestSettings {
+	return ManifestSettings{
+		Scale:  ProcessScale{Instances: &p.Instances, MemoryMB: &p.MemoryMB, DiskMB: &p.DiskMB, LogRateBytes: &p.LogRateBytes},
+		Change: ProcessChange{Command: p.Command, HealthCheck: p.HealthCheck.asChange(), Readiness: p.Readiness.asChange()},
+	}
+}
+
+// asChange leaves out what is the platform's own.
+func (h *HealthCheck) asChange() HealthCheckChange {
+	c := HealthCheckChange{Type: &h.Type, Timeout: unlessZero(&h.Timeout), InvocationTimeout: unlessZero(&h.InvocationTimeout), Interval: unlessZero(&h.Interval)}
+	if h.Type == CheckHTTP {
+		c.Endpoint = &h.Endpoint
+	}
+	return c
+}
+
+func unlessZero(n *int) *int {
+	if *n == 0 {
+		return nil
+	}
+	return n
+}
