@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/proa-dev/proa/kit/pg"
+	"github.com/proa-dev/proa/platform"
+)
+
+// Settings are what a release takes from the platform itself.
+type Settings struct {
+	API     string               // where the API is
+	Builder []platform.Buildpack // what the builder has
+	Stacks  []string             // that apps can run on, the default first
+}
+
+// StartApp asks for an app to run. One that was stopped gets a new release; one that runs is left alone.
+func (s *Store) StartApp(ctx context.Context, who platform.Who, guid string, set Settings) (platform.App, error) {
+	return s.switchApp(ctx, who, guid, "start", set, func(a *platform.App) (bool, error) {
+		fresh := a.State != platform.Started
+		return fresh, a.Start()
+	})
+}
+
+// RestartApp gives an app a new release, and so everything that has changed since the last.
+func (s *Store) RestartApp(ctx context.Context, who platform.Who, guid string, set Settings) (platform.App, error) {
+	return s.switchApp(ctx, who, guid, "restart", set, func(a *platform.App) (bool, error) { return true, a.Start() })
+}
+
+// StopApp asks for an app not to run.
+func (s *Store) StopApp(ctx context.Context, who platform.Who, guid string) (platform.App, error) {
+	return s.switchApp(ctx, who, guid, "stop", Settings{}, func(a *platform.App) (bool, error) {
+		a.Stop()
+		return false, nil
+	})
+}
+
+func (s *Store) switchApp(ctx context.Context, who platform.Who, guid, event string, set Settings, change func(*platform.App) (bool, error)) (platform.App, error) {
+	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.App, error) {
+		release := false
+		a, err := s.changeApp(ctx, tx, who, platform.Support, guid, func(a *platform.App) (err error) {
+			if release, err = change(a); release {
+				a.Releases++
+			}
+			return err
+		})
+		if err != nil {
+			return a, err
+		}
+		if release {
+			if err := s.release(ctx, tx, a, set); err != nil {
+				return a, err
+			}
+		}
+		if err := s.recordApp(ctx, tx, who, event, a, nil); err != nil {
+			return a, err
+		}
+		return apps.read(ctx, tx, guid)
+	})
+}
+
+// release makes the next release of every process of an app that is locked.
+func (s *Store) release(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) error {
+	shot, err := snapshot(ctx, tx, a, set)
+	if err != nil {
+		return err
+	}
+	if shot.Droplet, err = droplets.read(ctx, tx, a.Droplet); err != nil {
+		return err
+	}
+	if shot.Sidecars, err = sidecarsOf(ctx, tx, a.GUID); err != nil {
+		return err
+	}
+	procs, err := processesOf(ctx, tx, a.GUID)
+	if err != nil {
+		return err
+	}
+	for _, p := range procs {
+		r, err := shot.Release(p)
+		if err != nil {
+			return err
+		}
+		if err := s.insertRelease(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshot is an app in its place, without what it runs.
+func snapshot(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) (platform.Snapshot, error) {
+	shot := platform.Snapshot{App: a, API: set.API, Builder: set.Builder}
+	var err error
+	if shot.Space, err = spaces.read(ctx, tx, a.SpaceGUID); err != nil {
+		return shot, err
+	}
+	if err := tx.QueryRow(ctx, `select name from orgs where guid = $1`, a.OrgGUID).Scan(&shot.OrgName); err != nil {
+		return shot, fmt.Errorf("read organization: %w", err)
+	}
+	return shot, nil
+}
+
+func (s *Store) insertRelease(ctx context.Context, tx pgx.Tx, r platform.Release) error {
+	body, err := s.seal(r, "release "+r.GUID)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `insert into releases (guid, app_guid, process_guid, version, body) values ($1, $2, $3, $4, $5)`, r.GUID, r.AppGUID, r.ProcessGUID, r.Version, body); err != nil {
+		return fmt.Errorf("write release: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `update processes set release_guid = $2 where guid = $1`, r.ProcessGUID, r.GUID); err != nil {
+		return fmt.Errorf("set release: %w", err)
+	}
+	return nil
+}
+
+// Wanted lists what a cluster should run: the releases of started apps, with how many instances there should be.
+func (s *Store) Wanted(ctx context.Context, cluster string) ([]platform.Wanted, error) {
+	rows, err := s.pool.Query(ctx, `select r.guid, r.body, p.instances from processes p join apps a on a.guid = p.app_guid join spaces s on s.guid = a.space_guid
+		join releases r on r.guid = p.release_guid where a.state = $1 and p.instances > 0 and s.cluster_id = $2 order by r.guid`, platform.Started, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("list wanted: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (platform.Wanted, error) {
+		var w platform.Wanted
+		var guid string
+		var body []byte
+		if err := row.Scan(&guid, &body, &w.Instances); err != nil {
+			return w, err
+		}
+		err := s.open(body, "release "+guid, &w.Release)
+		return w, err
+	})
+}
+
+// SpacesOf lists the spaces of a cluster: their namespaces are wanted, others are not.
+func (s *Store) SpacesOf(ctx context.Context, cluster string) ([]platform.Space, error) {
+	rows, err := s.pool.Query(ctx, `select `+spaces.columns+` from `+spaces.from+` where t.cluster_id = $1 order by t.guid`, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("list spaces: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (platform.Space, error) {
+		var sp platform.Space
+		err := row.Scan(spaces.into(&sp)...)
+		return sp, err
+	})
+}
