@@ -53,7 +53,7 @@ func (b *bench) withAuth(ctx context.Context, use func(context.Context, *authSer
 			"PROA_AUTH_METRICS_LISTEN=127.0.0.1:0",
 			"PROA_AUTH_START_FILE=" + filepath.Join(b.root, "deploy", "auth", "start.yaml"),
 			"PROA_SSH_CLIENT_SECRET=" + rand.Text(),
-			"PROA_NOTIFY_CLIENT_SECRET=" + s.notifySecret,
+			"PROA_NOTIFY_CLIENT_SECRET=" + s.notifySecret, "PROA_API_CLIENT_SECRET=" + s.notifySecret,
 			"PROA_ADMIN_USERNAME=admin",
 			"PROA_ADMIN_PASSWORD=" + password,
 		}}

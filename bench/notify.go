@@ -46,7 +46,7 @@ func (b *bench) withNotify(ctx context.Context, s *authServer, to *sink, use fun
 			"PROA_NOTIFY_LISTEN=" + addr,
 			"PROA_NOTIFY_METRICS_LISTEN=127.0.0.1:0",
 			"PROA_AUTH_URL=" + s.url,
-			"PROA_NOTIFY_CLIENT_SECRET=" + s.notifySecret,
+			"PROA_NOTIFY_CLIENT_SECRET=" + s.notifySecret, "PROA_API_CLIENT_SECRET=" + s.notifySecret,
 			"PROA_NOTIFY_RELAYS=smtp://" + to.addr + "?tls=none",
 			fmt.Sprintf("PROA_NOTIFY_CONNECTIONS=%d", smtpConns),
 			"PROA_NOTIFY_FROM=Proa <notifications@example.org>",

@@ -15,7 +15,7 @@ root=$(realpath "$(dirname "$0")/..")
 run=$(realpath -m "${PROA_RUN:-$root/.run}")
 postgres=$root/engines/postgres/run.sh
 postfix=$root/engines/postfix/run.sh
-parts=(auth notify) # in the order they start
+parts=(auth notify api controller) # in the order they start
 auth_listen=${PROA_AUTH_LISTEN:-127.0.0.1:8081}
 auth_metrics=${PROA_AUTH_METRICS_LISTEN:-127.0.0.1:9081}
 auth_url=http://$auth_listen
@@ -23,6 +23,10 @@ notify_listen=${PROA_NOTIFY_LISTEN:-127.0.0.1:8082}
 notify_metrics=${PROA_NOTIFY_METRICS_LISTEN:-127.0.0.1:9082}
 notify_url=http://$notify_listen
 bounce_listen=${PROA_NOTIFY_BOUNCE_LISTEN:-127.0.0.1:8024}
+api_listen=${PROA_API_LISTEN:-127.0.0.1:8080}
+api_metrics=${PROA_API_METRICS_LISTEN:-127.0.0.1:9080}
+api_url=http://$api_listen
+controller_metrics=${PROA_CONTROLLER_METRICS_LISTEN:-127.0.0.1:9083}
 
 say() { printf '%s\n' "$*"; }
 die() {
@@ -175,6 +179,7 @@ up_auth() {
 	secret admin-password random
 	secret ssh-client-secret random
 	secret notify-client-secret random
+	secret api-client-secret random
 	"$postgres" create dev proa_auth
 	"$postgres" url dev proa_auth | keep "$secrets/auth-database-url"
 
@@ -189,6 +194,7 @@ up_auth() {
 		PROA_ADMIN_PASSWORD_FILE="$secrets/admin-password" \
 		PROA_SSH_CLIENT_SECRET_FILE="$secrets/ssh-client-secret" \
 		PROA_NOTIFY_CLIENT_SECRET_FILE="$secrets/notify-client-secret" \
+		PROA_API_CLIENT_SECRET_FILE="$secrets/api-client-secret" \
 		"$root/bin/auth"
 	part_ready auth "$auth_url/readyz"
 }
@@ -219,6 +225,70 @@ up_notify() {
 	part_ready notify "$notify_url/readyz"
 }
 
+# with_platform tells whether the engines of the platform are there: building them takes a while, and those who only
+# want to send notifications need not wait.
+with_platform() {
+	if [ -z "${platform:-}" ]; then
+		platform=no
+		if [ "$(id -u)" = 0 ] && "$root/engines/build.sh" find >/dev/null 2>&1; then platform=yes; fi
+	fi
+	[ "$platform" = yes ]
+}
+
+build() { # PROGRAM [NAME=value...]
+	local program=$1
+	shift
+	(umask 022 && cd "$root" && env "$@" go build -buildvcs=false -o "bin/$program" "./cmd/$program" 9>&-) ||
+		die "$program does not build. Mend what the compiler says above, then run make up again."
+}
+
+cluster() { (umask 022 && cd "$root" && go build -buildvcs=false -o bin/cluster ./engines/cluster && bin/cluster "$@" 9>&-); }
+
+up_platform() {
+	local secrets=$run/secrets host
+	cluster up || die "The cluster is not up. Mend what is said above, then run make up again."
+	# shellcheck source=/dev/null
+	. "$run/cluster.env"
+	build api
+	build controller
+	build launcher CGO_ENABLED=0
+	build proa
+	host=${PROA_REGISTRY%:*}
+	secret api-keyset "$root/bin/auth" keyset new
+	keep "$secrets/registry-password" <<<"$PROA_REGISTRY_PASSWORD"
+	"$postgres" create dev proa_platform
+	"$postgres" url dev proa_platform | keep "$secrets/platform-database-url"
+
+	part_start api "$api_listen" \
+		PROA_API_LISTEN="$api_listen" \
+		PROA_API_METRICS_LISTEN="$api_metrics" \
+		PROA_API_URL="$api_url" \
+		PROA_API_DATABASE_URL_FILE="$secrets/platform-database-url" \
+		PROA_API_KEYSET_FILE="$secrets/api-keyset" \
+		PROA_AUTH_URL="$auth_url" \
+		PROA_API_CLIENT_SECRET_FILE="$secrets/api-client-secret" \
+		PROA_APPS_DOMAIN="$PROA_APPS_DOMAIN" \
+		PROA_REGISTRY="$PROA_REGISTRY" \
+		PROA_REGISTRY_USERNAME="$PROA_REGISTRY_USERNAME" \
+		PROA_REGISTRY_PASSWORD_FILE="$secrets/registry-password" \
+		PROA_REGISTRY_CA_FILE="$PROA_REGISTRY_CA_FILE" \
+		"$root/bin/api"
+	part_start controller "$controller_metrics" \
+		PROA_CONTROLLER_METRICS_LISTEN="$controller_metrics" \
+		PROA_CONTROLLER_DATABASE_URL_FILE="$secrets/platform-database-url" \
+		PROA_CONTROLLER_KEYSET_FILE="$secrets/api-keyset" \
+		KUBECONFIG="$KUBECONFIG" \
+		PROA_REGISTRY="$PROA_REGISTRY" \
+		PROA_REGISTRY_USERNAME="$PROA_REGISTRY_USERNAME" \
+		PROA_REGISTRY_PASSWORD_FILE="$secrets/registry-password" \
+		PROA_REGISTRY_CA_FILE="$PROA_REGISTRY_CA_FILE" \
+		PROA_LAUNCHER_FILE="$root/bin/launcher" \
+		PROA_GATEWAY_CIDRS="$host/32" \
+		"$root/bin/controller"
+	part_ready api "$api_url/readyz"
+	part_ready controller "http://$controller_metrics/readyz"
+}
+
 write_env() {
 	{
 		cat <<-END
@@ -228,7 +298,20 @@ write_env() {
 		END
 		echo "export PROA_NOTIFY_URL='$notify_url'"
 		! with_mail || echo "export PROA_MAIL_DIR='$("$postfix" mail dev)'"
+		! with_platform || {
+			echo "export PROA_API_URL='$api_url'"
+			cat "$run/cluster.env"
+			echo "PATH='$root/bin':\$PATH"
+		}
 	} | keep "$run/env"
+}
+
+platform_line() {
+	if with_platform; then
+		echo "  platform              $api_url, with apps at http://NAME.$PROA_APPS_DOMAIN"
+	else
+		echo "  platform              left out, because its engines are not built. Build them once, as root: make engines"
+	fi
 }
 
 up() {
@@ -241,6 +324,7 @@ up() {
 	up_postfix
 	up_auth
 	up_notify
+	if with_platform; then up_platform; else parts=(auth notify); fi
 	write_env
 	cat <<-END
 
@@ -250,6 +334,7 @@ up() {
 		  mail it has sent      $("$postfix" mail dev)
 		  metrics               http://$auth_metrics/metrics and http://$notify_metrics/metrics
 		  logs                  $run/log
+		$(platform_line)
 
 		Take the addresses and the administrator's password into your shell, and ask for a token:
 		  . ${run/#"$root/"/}/env
@@ -266,6 +351,7 @@ down() {
 		for ((i = ${#parts[@]} - 1; i >= 0; i--)); do part_stop "${parts[i]}"; done
 		rm -f "$run/env"
 	fi
+	[ "$(id -u)" != 0 ] || [ ! -x "$root/bin/cluster" ] || (cd "$root" && bin/cluster down)
 	"$postgres" stop
 	"$postfix" stop
 	say "Nothing of Proa is running."
@@ -275,6 +361,7 @@ status() {
 	local part result=0
 	"$postgres" status dev || result=$?
 	status_postfix || result=$?
+	with_platform || parts=(auth notify)
 	for part in "${parts[@]}"; do part_status "$part" || result=$?; done
 	return "$result"
 }

@@ -45,7 +45,7 @@ func newFleet(t *testing.T) *fleet {
 	f.first = "http://" + freePort(t)
 	f.env = append(os.Environ(), "PROA_AUTH_DATABASE_URL="+pgtest.URL(t, store.Migrations(), store.Table), "PROA_AUTH_KEYSET="+string(bytes.TrimSpace(keyset)),
 		"PROA_AUTH_URL="+f.first, "PROA_AUTH_START_FILE=../../deploy/auth/start.yaml", "PROA_ADMIN_USERNAME=admin", "PROA_ADMIN_PASSWORD="+adminPassword,
-		"PROA_SSH_CLIENT_SECRET=ssh secret", "PROA_NOTIFY_CLIENT_SECRET=notify secret")
+		"PROA_SSH_CLIENT_SECRET=ssh secret", "PROA_NOTIFY_CLIENT_SECRET=notify secret", "PROA_API_CLIENT_SECRET=api secret")
 	return f
 }
 

@@ -114,7 +114,7 @@ func newWorld(t *testing.T) *world {
 	w.people = pgtest.URL(t, nil)
 	w.start("auth", authAddress, []string{"PROA_AUTH_DATABASE_URL=" + w.people, "PROA_AUTH_KEYSET=" + string(keyset), "PROA_AUTH_URL=" + w.authURL, "PROA_AUTH_LISTEN=" + authAddress,
 		"PROA_AUTH_METRICS_LISTEN=127.0.0.1:0", "PROA_AUTH_START_FILE=../../deploy/auth/start.yaml", "PROA_ADMIN_USERNAME=admin", "PROA_ADMIN_PASSWORD=" + adminPassword,
-		"PROA_SSH_CLIENT_SECRET=x", "PROA_NOTIFY_CLIENT_SECRET=notify secret"})
+		"PROA_SSH_CLIENT_SECRET=x", "PROA_NOTIFY_CLIENT_SECRET=notify secret", "PROA_API_CLIENT_SECRET=x"})
 	w.auth = &uaa.Conn{URL: w.authURL, HTTP: http.DefaultClient}
 	admin, err := w.auth.Fetch(t.Context(), "cf", "", url.Values{"grant_type": {"password"}, "username": {"admin"}, "password": {adminPassword}})
 	must(t, err)

@@ -1,0 +1,196 @@
+// Command api is the platform's API.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/proa-dev/proa/auth/uaa"
+	"github.com/proa-dev/proa/kit/env"
+	"github.com/proa-dev/proa/kit/run"
+	"github.com/proa-dev/proa/kit/seal"
+	"github.com/proa-dev/proa/kit/token"
+	"github.com/proa-dev/proa/kit/web"
+	"github.com/proa-dev/proa/platform"
+	"github.com/proa-dev/proa/platform/api"
+	"github.com/proa-dev/proa/platform/bits"
+	"github.com/proa-dev/proa/platform/store"
+)
+
+type config struct {
+	Listen     string         `env:"PROA_API_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on."`
+	Metrics    string         `env:"PROA_API_METRICS_LISTEN" default:"127.0.0.1:9080" help:"Address for /metrics; keep it away from users."`
+	URL        *url.URL       `env:"PROA_API_URL" required:"true" help:"Address at which clients reach this API, without a path."`
+	Database   env.Secret     `env:"PROA_API_DATABASE_URL" required:"true" help:"PostgreSQL database, as postgres://user:password@host/name."`
+	Keyset     env.Secret     `env:"PROA_API_KEYSET" required:"true" help:"Keyset that seals environment variables and credentials; make one with: auth keyset new."`
+	Auth       *url.URL       `env:"PROA_AUTH_URL" required:"true" help:"Authorization server: it issues the tokens we accept and knows the people."`
+	Issuer     string         `env:"PROA_API_TOKEN_ISSUER" help:"Issuer of those tokens, if it is not PROA_AUTH_URL itself, as with a UAA."`
+	ClientID   string         `env:"PROA_API_CLIENT_ID" default:"cloud_controller" help:"Our own client there; it needs scim.read and clients.read."`
+	Secret     env.Secret     `env:"PROA_API_CLIENT_SECRET" required:"true" help:"Its secret."`
+	Domain     string         `env:"PROA_APPS_DOMAIN" default:"apps.proa.localhost" help:"Domain that all apps share."`
+	Registry   string         `env:"PROA_REGISTRY" required:"true" help:"Where images are kept, as host:port/path; without a path it is proa."`
+	Account    string         `env:"PROA_REGISTRY_USERNAME" help:"Account at the registry; without it the registry asks for none."`
+	Password   env.Secret     `env:"PROA_REGISTRY_PASSWORD" help:"Its password."`
+	CAFile     string         `env:"PROA_REGISTRY_CA_FILE" help:"File with the authority of the registry's certificate, if it is not one that everybody knows."`
+	Builder    string         `env:"PROA_BUILDER" help:"Image that apps are staged with; without it, proa/builder:latest of the registry."`
+	RunImage   string         `env:"PROA_RUN_IMAGE" help:"Image that staged apps run on; without it, proa/run:latest of the registry."`
+	Stack      string         `env:"PROA_STACK" default:"proa" help:"What to call the builder's stack."`
+	SSH        string         `env:"PROA_SSH_ADDRESS" help:"Where the ssh server is reached, as host:port; without it there is none."`
+	SSHKey     string         `env:"PROA_SSH_FINGERPRINT" help:"Fingerprint of its host key: SHA-256 in base64, without padding."`
+	Proxies    []netip.Prefix `env:"PROA_API_TRUSTED_PROXIES" help:"Networks of proxies whose X-Forwarded-For is believed."`
+	Level      slog.Level     `env:"PROA_LOG_LEVEL" default:"info" help:"Least level of log lines: debug, info, warn, error."`
+}
+
+const usage = `The platform's API.
+
+  api         serve until stopped
+  api help    show this
+
+Settings come from the environment; each NAME may also be NAME_FILE, the path of a file that holds the value.
+
+`
+
+func main() {
+	if err := dispatch(strings.Join(os.Args[1:], " ")); err != nil {
+		fmt.Fprintln(os.Stderr, "api: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func dispatch(command string) error {
+	ctx, stop := run.Signals(context.Background())
+	defer stop()
+	switch command {
+	case "", "serve":
+		return serve(ctx)
+	case "help", "--help", "-h":
+		fmt.Print(usage)
+		env.Help(os.Stdout, &config{})
+		return nil
+	case "help --markdown":
+		env.Markdown(os.Stdout, &config{})
+		return nil
+	}
+	return fmt.Errorf("%q is not a command. Run: api help", command)
+}
+
+func serve(ctx context.Context) error {
+	var c config
+	if err := env.Load(&c, os.Getenv); err != nil {
+		return fmt.Errorf("%w\nRun: api help", err)
+	}
+	if err := c.check(); err != nil {
+		return fmt.Errorf("%w\nRun: api help", err)
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level}))
+	slog.SetDefault(log)
+	box, err := seal.New([]byte(c.Keyset.Reveal()))
+	if err != nil {
+		return fmt.Errorf("PROA_API_KEYSET: %w", err)
+	}
+	s, err := store.Open(ctx, c.Database.Reveal(), box)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	domain, err := s.AppsDomain(ctx, c.Domain)
+	if err != nil {
+		return err
+	}
+	registry, err := c.registry()
+	if err != nil {
+		return err
+	}
+	builder, err := registry.Builder(ctx, c.Builder)
+	if err != nil {
+		return fmt.Errorf("PROA_BUILDER: %w", err)
+	}
+	metrics := web.NewMetrics()
+	keys := &token.Remote{URL: c.Auth.JoinPath("token_keys").String(), Client: client(), Now: time.Now}
+	server := &api.Server{Store: s, URL: c.URL, Auth: c.Auth, Log: log, Metrics: metrics, Proxies: c.Proxies, Directory: c.directory(), Offer: c.offer(domain, builder),
+		Bits:     &bits.Packer{Registry: registry, Base: c.RunImage},
+		Verifier: &token.Verifier{Issuer: c.issuer(), Audience: api.Audience, Key: keys.Key, Now: time.Now}}
+	public, err := web.Listen(ctx, "the platform's API", c.Listen)
+	if err != nil {
+		return err
+	}
+	inner, err := web.Listen(ctx, "its metrics", c.Metrics)
+	if err != nil {
+		return err
+	}
+	return run.Until(ctx, log, web.Part("metrics", inner, metrics.Handler(), log), web.Part("api", public, server.Handler(), log))
+}
+
+// check refuses settings that would fail later.
+func (c *config) check() error {
+	var problems []error
+	refuse := func(wrong bool, sentence string) {
+		if wrong {
+			problems = append(problems, errors.New(sentence))
+		}
+	}
+	c.URL.Path, c.Auth.Path = strings.TrimSuffix(c.URL.Path, "/"), strings.TrimSuffix(c.Auth.Path, "/")
+	refuse(c.URL.Path != "" || c.URL.RawQuery != "" || c.URL.Host == "", "PROA_API_URL must be an address without a path, such as https://api.example.org")
+	refuse(c.Auth.Host == "", "PROA_AUTH_URL must be an address, such as https://auth.example.org")
+	refuse((c.SSH == "") != (c.SSHKey == ""), "PROA_SSH_ADDRESS and PROA_SSH_FINGERPRINT need each other")
+	c.Registry = strings.Trim(c.Registry, "/")
+	host, _, path := strings.Cut(c.Registry, "/")
+	if !path {
+		c.Registry = host + "/proa"
+	}
+	c.Builder, c.RunImage = cmp.Or(c.Builder, host+"/proa/builder:latest"), cmp.Or(c.RunImage, host+"/proa/run:latest")
+	refuse(host == "" || strings.Contains(c.Registry, "://"), "PROA_REGISTRY must be host:port/path, such as registry.example.org/proa")
+	refuse((c.Account == "") != (c.Password.Reveal() == ""), "PROA_REGISTRY_USERNAME and PROA_REGISTRY_PASSWORD need each other")
+	return errors.Join(problems...)
+}
+
+// client is how we ask other servers.
+func client() *http.Client { return &http.Client{Timeout: 30 * time.Second} }
+
+func (c *config) issuer() string {
+	if c.Issuer != "" {
+		return c.Issuer
+	}
+	return c.Auth.String()
+}
+
+func (c *config) directory() *api.Directory {
+	conn := &uaa.Conn{URL: c.Auth.String(), HTTP: client()}
+	conn.Token = conn.ClientCredentials(c.ClientID, c.Secret.Reveal())
+	return &api.Directory{Conn: conn}
+}
+
+// registry is the way to the registry. Nothing is asked of it yet.
+func (c *config) registry() (*bits.Registry, error) {
+	var authority []byte
+	if c.CAFile != "" {
+		var err error
+		if authority, err = os.ReadFile(c.CAFile); err != nil {
+			return nil, fmt.Errorf("PROA_REGISTRY_CA_FILE: %w", err)
+		}
+	}
+	way, err := bits.Trusting(authority)
+	if err != nil {
+		return nil, fmt.Errorf("PROA_REGISTRY_CA_FILE: %w", err)
+	}
+	return &bits.Registry{Prefix: c.Registry, Username: c.Account, Password: c.Password.Reveal(), Transport: way}, nil
+}
+
+// offer is what apps can be built and reached with.
+func (c *config) offer(domain platform.Domain, builder bits.Builder) api.Offer {
+	o := api.Offer{Domain: domain, SSH: api.SSH{Address: c.SSH, Fingerprint: c.SSHKey}, Since: domain.CreatedAt,
+		Stacks: []platform.Stack{{Name: c.Stack, Description: "Cloud Native Buildpacks stack", BuildImage: builder.Image, RunImage: c.RunImage, Default: true}}}
+	for _, b := range builder.Buildpacks {
+		o.Buildpacks = append(o.Buildpacks, platform.Buildpack{Name: b.ID, Version: b.Version, Stack: c.Stack})
+	}
+	return o
+}
