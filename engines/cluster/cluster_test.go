@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +18,6 @@ import (
 type trial struct {
 	*testing.T
 	program, state string
-	net            int // its network, once it has been up
 	env            []string
 }
 
@@ -94,34 +91,13 @@ func (r *trial) cluster() *Cluster {
 	return c
 }
 
-// traces lists what there is apart from other clusters, which come and go as they like.
 func (r *trial) traces() []string {
 	r.Helper()
-	lines, err := listTraces(r.Context())
+	lines, err := listTraces(r.Context(), r.state+"-cluster")
 	if err != nil {
 		r.Fatal(err)
 	}
-	if c, _ := load(r.state + "-cluster"); c != nil {
-		r.net = c.Net
-	}
-	return slices.DeleteFunc(lines, r.foreign)
-}
-
-var (
-	clusterNet = regexp.MustCompile(`\bproa(\d+)|\b10\.(\d+)\.\d+\.\d+`)
-	clusterDir = regexp.MustCompile(`/\S*-cluster\b`)
-)
-
-// foreign tells whether a trace is of another cluster than this trial's.
-func (r *trial) foreign(line string) bool {
-	if dir := clusterDir.FindString(line); dir != "" {
-		return dir != r.state+"-cluster"
-	}
-	if found := clusterNet.FindStringSubmatch(line); found != nil {
-		net, err := strconv.Atoi(found[1] + found[2])
-		return err == nil && net >= firstNet && net < lastNet && net != r.net
-	}
-	return false
+	return lines
 }
 
 // beyond lists what is in one list and not in the other.

@@ -53,7 +53,7 @@ func command(ctx context.Context, args []string) (int, error) {
 	}
 	dir, run := place(root)
 	if len(args) == 1 && args[0] == "traces" {
-		return exit(ctx, traces(ctx))
+		return exit(ctx, traces(ctx, dir))
 	}
 	if err := makeOurs(dir); err != nil {
 		return 1, err

@@ -45,16 +45,16 @@ func status(ctx context.Context, dir string) (int, error) {
 
 // traces lists what a cluster could leave behind on this machine, one line each: taken before and after, the two lists
 // must be the same. Of processes and namespaces it lists those of a cluster; of everything else all there is, because
-// what was forgotten would not carry our name.
-func traces(ctx context.Context) error {
-	lines, err := listTraces(ctx)
+// what was forgotten would not carry our name. Other clusters that are up come and go as they like, and are left out.
+func traces(ctx context.Context, dir string) error {
+	lines, err := listTraces(ctx, dir)
 	for _, line := range lines {
 		fmt.Println(line)
 	}
 	return err
 }
 
-func listTraces(ctx context.Context) ([]string, error) {
+func listTraces(ctx context.Context, dir string) ([]string, error) {
 	lines := append(processTraces(), fileTraces()...)
 	for kind, args := range map[string][]string{
 		"link":       {"ip", "-o", "link"},
@@ -81,8 +81,31 @@ func listTraces(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
+	if others := otherClusters(dir); others != nil {
+		lines = slices.DeleteFunc(lines, others.MatchString)
+	}
 	slices.Sort(lines)
 	return slices.Compact(lines), nil
+}
+
+var bound = regexp.MustCompile(`--bind-address=10\.(\d+)\.0\.1\x00`)
+
+// otherClusters matches the traces of clusters whose API server runs and that keep their things elsewhere; nil if there
+// are none.
+func otherClusters(dir string) *regexp.Regexp {
+	var names []string
+	pids, _ := filepath.Glob("/proc/[0-9]*") // the pattern is ours
+	for _, proc := range pids {
+		args, _ := os.ReadFile(proc + "/cmdline")
+		cwd, _ := os.Readlink(proc + "/cwd")
+		if found := bound.FindSubmatch(args); found != nil && strings.HasSuffix(cwd, "-cluster") && cwd != dir {
+			names = append(names, regexp.QuoteMeta(cwd), fmt.Sprintf(`\bproa%[1]s(\D|$)|\bproa%[1]sn\d|\b10\.%[1]s\.\d`, found[1]))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return regexp.MustCompile(strings.Join(names, "|"))
 }
 
 // passing is what changes by itself in what is listed: the time for which an address or a route is still good.
