@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/proa-dev/proa/kit/fault"
+	v3 "github.com/proa-dev/proa/platform/v3"
+)
+
+var appCommand = command{
+	name: "app", args: "APP", group: "Apps", short: "Show an app: its routes, processes, sidecars and instances",
+	examples: []string{"proa app shop", "proa app shop --guid", "proa app shop --output json"},
+	needs:    aSpace,
+	setup: func(f *flags) action {
+		guid := f.on("guid", "print only the id of the app")
+		f.output()
+		return func(ctx context.Context, s *session, args []string) error {
+			a, err := s.findApp(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if *guid {
+				s.say("%s", a.GUID)
+				return nil
+			}
+			return s.showApp(ctx, a)
+		}
+	},
+}
+
+func (s *session) findApp(ctx context.Context, name string) (v3.App, error) {
+	a, err := v3.First[v3.App](ctx, s.api, "/v3/apps?names="+queryName(name)+"&space_guids="+url.QueryEscape(s.cfg.Space.GUID))
+	if err != nil {
+		return v3.App{}, err
+	}
+	if a == nil {
+		return v3.App{}, missing("proa apps    # lists those of this space", "There is no app %q in space %s.", name, s.cfg.Space.Name)
+	}
+	return *a, nil
+}
+
+// summary is all there is to see of an app.
+type summary struct {
+	v3.App
+	Routes    []string    `json:"routes"`
+	Droplet   *v3.Droplet `json:"current_droplet"`
+	Processes []running   `json:"processes"`
+}
+
+// running is a process and how its instances are.
+type running struct {
+	v3.Process
+	Sidecars []v3.Sidecar       `json:"sidecars"`
+	Stats    []v3.InstanceStats `json:"stats"`
+}
+
+func (s *session) showApp(ctx context.Context, a v3.App) error {
+	sum, err := s.summarize(ctx, a)
+	if err != nil {
+		return err
+	}
+	if s.flags.json {
+		return s.json(sum)
+	}
+	s.printApp(sum)
+	return nil
+}
+
+func (s *session) summarize(ctx context.Context, a v3.App) (summary, error) {
+	sum, base := summary{App: a, Routes: []string{}}, "/v3/apps/"+url.PathEscape(a.GUID)
+	routes, err := v3.All[route](ctx, s.api, base+"/routes")
+	if err != nil {
+		return sum, err
+	}
+	for _, r := range routes {
+		sum.Routes = append(sum.Routes, r.URL)
+	}
+	var d v3.Droplet
+	switch err := s.get(ctx, base+"/droplets/current", &d); {
+	case err == nil:
+		sum.Droplet = &d
+	case !fault.Is(err, fault.KindNotFound): // an app that was never staged has none
+		return sum, err
+	}
+	processes, err := v3.All[v3.Process](ctx, s.api, base+"/processes")
+	if err != nil {
+		return sum, err
+	}
+	for _, p := range processes {
+		r := running{Process: p}
+		if r.Sidecars, err = v3.All[v3.Sidecar](ctx, s.api, "/v3/processes/"+url.PathEscape(p.GUID)+"/sidecars"); err != nil {
+			return sum, err
+		}
+		if r.Stats, err = s.stats(ctx, p.GUID); err != nil {
+			return sum, err
+		}
+		sum.Processes = append(sum.Processes, r)
+	}
+	return sum, nil
+}
+
+func (s *session) stats(ctx context.Context, process string) ([]v3.InstanceStats, error) {
+	var reply v3.Stats
+	err := s.get(ctx, "/v3/processes/"+url.PathEscape(process)+"/stats", &reply)
+	return reply.Resources, err
+}
+
+func (s *session) printApp(sum summary) {
+	rows := [][2]string{{"name", clean(sum.Name)}, {"requested state", s.ofState(sum.State)}, {"routes", firstOf(join(sum.Routes), "-")}}
+	if d := sum.Droplet; d != nil {
+		rows = append(rows, [2]string{"last staged", s.ago(time.Time(d.CreatedAt))})
+		if d.Image != nil {
+			rows = append(rows, [2]string{"image", clean(*d.Image)})
+		}
+		if d.Stack != nil {
+			rows = append(rows, [2]string{"stack", clean(*d.Stack)})
+		}
+		var packs []string
+		for _, b := range d.Buildpacks {
+			packs = append(packs, strings.TrimSpace(b.Name+" "+b.Version))
+		}
+		if len(packs) > 0 {
+			rows = append(rows, [2]string{"buildpacks", join(packs)})
+		}
+	}
+	s.pairs(s.Out, rows)
+	for _, p := range sum.Processes {
+		if p.Instances > 0 || p.Type == "web" || len(p.Stats) > 0 {
+			s.say("")
+			s.printProcess(p)
+		}
+	}
+}
+
+func (s *session) printProcess(p running) {
+	up := 0
+	for _, i := range p.Stats {
+		if i.State == "RUNNING" {
+			up++
+		}
+	}
+	rows := [][2]string{{"type", clean(p.Type)}, {"instances", fmt.Sprintf("%d/%d", up, p.Instances)}, {"memory", fmt.Sprintf("%d MB", p.MemoryMB)}}
+	var names []string
+	for _, c := range p.Sidecars {
+		names = append(names, c.Name)
+	}
+	if len(names) > 0 {
+		rows = append(rows, [2]string{"sidecars", join(names)})
+	}
+	s.pairs(s.Out, rows)
+	if len(p.Stats) == 0 {
+		s.say("There are no running instances of this process.")
+		return
+	}
+	lines := make([][]string, len(p.Stats))
+	for n, i := range p.Stats {
+		since, details := "-", ""
+		if i.State == "RUNNING" || i.State == "STARTING" {
+			since = age(time.Duration(i.Uptime) * time.Second)
+		}
+		if i.Details != nil {
+			details = clean(*i.Details)
+		}
+		lines[n] = []string{fmt.Sprintf("#%d", i.Index), s.ofState(i.State), since, fmt.Sprintf("%.1f%%", as(i.Usage.CPU)*100),
+			size(as(i.Usage.Memory)) + " of " + size(i.MemoryQuota), size(as(i.Usage.Disk)) + " of " + size(i.DiskQuota), details}
+	}
+	s.table(s.Out, []string{"", "state", "for", "cpu", "memory", "disk", "details"}, lines)
+}
+
+// size is a number of bytes as people read it, in powers of 1024.
+func size(n int64) string {
+	for _, u := range []struct {
+		unit int64
+		name string
+	}{{1 << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}} {
+		if n >= u.unit {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(u.unit)), ".0") + u.name
+		}
+	}
+	return fmt.Sprintf("%dB", max(n, 0))
+}

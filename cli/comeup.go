@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	v3 "github.com/proa-dev/proa/platform/v3"
+)
+
+// waiting says how long to wait for an app, and for what.
+type waiting struct {
+	first bool // one running instance is enough
+}
+
+func waitFlags(f *flags) func() waiting {
+	first := f.on("no-wait", "return when the first instance of web runs, not when all do")
+	return func() waiting { return waiting{*first} }
+}
+
+// timeout is a duration from the environment.
+func (s *session) timeout(name string, otherwise time.Duration) (time.Duration, error) {
+	text := s.Getenv(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, usage("%s must be a duration such as 30s or 10m, not %q.", name, text)
+	}
+	return d, nil
+}
+
+// comeUp shows how the instances of an app start, until they have or will not, and then the app.
+func (s *session) comeUp(ctx context.Context, a v3.App, w waiting) error {
+	patience, err := s.timeout("PROA_STARTUP_TIMEOUT", 5*time.Minute)
+	if err != nil {
+		return err
+	}
+	processes, err := v3.All[v3.Process](ctx, s.api, "/v3/apps/"+url.PathEscape(a.GUID)+"/processes")
+	if err != nil {
+		return err
+	}
+	s.say("\nWaiting for app %s to start...", s.bold(clean(a.Name)))
+	begun, view := s.Now(), &live{e: s.Env}
+	var verdict error
+	for {
+		var all []v3.InstanceStats
+		for _, p := range processes {
+			if w.first && p.Type != "web" {
+				continue
+			}
+			stats, err := s.stats(ctx, p.GUID)
+			if err != nil {
+				return err
+			}
+			all = append(all, stats...)
+		}
+		view.show(s.instanceLines(all), tally(all))
+		done, crashed := settled(all, w.first)
+		if crashed != "" {
+			verdict = failed("proa logs "+shell(a.Name)+" --recent", "The process %s of app %s did not start: all of its instances crashed.", crashed, a.Name)
+			break
+		}
+		if done {
+			break
+		}
+		if s.Now().Sub(begun) > patience {
+			verdict = failed("proa logs "+shell(a.Name)+" --recent    # proa app "+shell(a.Name)+" shows how it is", "App %s has not started within %s.", a.Name, patience)
+			break
+		}
+		if err := s.wait(ctx, s.Poll); err != nil {
+			return err
+		}
+	}
+	s.say("")
+	if a, err = s.findApp(ctx, a.Name); err == nil {
+		err = s.showApp(ctx, a)
+	}
+	if verdict != nil {
+		return verdict
+	}
+	return err
+}
+
+// settled tells whether nothing is about to change any more, and the process of which all instances crashed. One that crashed is
+// started again by the platform, now and then with success, but nobody should wait for that.
+func settled(all []v3.InstanceStats, first bool) (done bool, crashed string) {
+	type count struct{ total, up, crashed int }
+	counts := map[string]count{}
+	for _, i := range all {
+		c := counts[i.Type]
+		c.total++
+		switch i.State {
+		case "RUNNING":
+			c.up++
+		case "CRASHED":
+			c.crashed++
+		}
+		counts[i.Type] = c
+	}
+	done = true
+	for kind, c := range counts {
+		if c.crashed == c.total {
+			return false, kind
+		}
+		if c.up+c.crashed < c.total && (!first || c.up == 0) {
+			done = false
+		}
+	}
+	return done, ""
+}
+
+func (s *session) instanceLines(all []v3.InstanceStats) []string {
+	lines := make([]string, len(all))
+	for n, i := range all {
+		details := ""
+		if i.Details != nil {
+			details = s.dim("  " + clean(*i.Details))
+		}
+		state := s.ofState(i.State)
+		lines[n] = fmt.Sprintf("  %s #%-3d %s%s%s", clean(i.Type), i.Index, state, strings.Repeat(" ", max(0, 8-width(state))), details)
+	}
+	return lines
+}
+
+// tally is how many instances are in each state, and what is said of those that are not well.
+func tally(all []v3.InstanceStats) string {
+	up, why := 0, ""
+	for _, i := range all {
+		if i.State == "RUNNING" {
+			up++
+		} else if i.Details != nil && *i.Details != "" {
+			why = ": " + clean(*i.Details)
+		}
+	}
+	crashed := 0
+	for _, i := range all {
+		if i.State == "CRASHED" {
+			crashed++
+		}
+	}
+	text := fmt.Sprintf("  %d of %s running", up, plural(len(all), "instance"))
+	if crashed > 0 {
+		text += fmt.Sprintf(", %d crashed", crashed)
+	}
+	return text + why
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v3 "github.com/proa-dev/proa/platform/v3"
+)
+
+func terminal(columns int) (*Env, *bytes.Buffer) {
+	var out bytes.Buffer
+	return &Env{Out: &out, OutTTY: true, Width: func() int { return columns }, Now: time.Now}, &out
+}
+
+func TestTableFits(t *testing.T) {
+	rows := [][]string{{"shop", "started", "web:2/2", "shop.example.com, www.example.com"}, {"a", "stopped", "", ""}}
+	headings := []string{"name", "state", "processes", "routes"}
+	for _, columns := range []int{30, 40, 60, 200} {
+		e, out := terminal(columns)
+		e.Colour = columns%40 == 0
+		rows[0][1] = e.ofState("STARTED")
+		e.table(out, headings, rows)
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			if width(line) > columns {
+				t.Errorf("on %d columns a line takes %d: %q", columns, width(line), line)
+			}
+		}
+		if joined := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(joined, "shop.ex") || !strings.Contains(joined, "stopped") {
+			t.Errorf("on %d columns something is lost:\n%s", columns, out)
+		}
+	}
+	e, out := terminal(5) // far too narrow for anything: it must only not fall over
+	e.Colour = true
+	e.table(out, headings, [][]string{{"a", e.green("a painted text that stays whole"), "", ""}})
+	rows[0][1] = "started"
+	e, out = terminal(20)
+	e.OutTTY = false
+	e.table(out, headings, rows)
+	if want := "shop  started  web:2/2    shop.example.com, www.example.com\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("without a terminal lines must stay whole:\n%s", out)
+	}
+}
+
+func TestColours(t *testing.T) {
+	e := &Env{Colour: true}
+	if got := e.ofState("RUNNING"); got != "\x1b[32mrunning\x1b[0m" || width(got) != 7 {
+		t.Errorf("got %q", got)
+	}
+	if got := (&Env{}).ofState("RUNNING"); got != "running" {
+		t.Errorf("without colours: %q", got)
+	}
+	nasty := "a\x1b]0;title\x07b\x1b[2Jc\x1b[31md\u009be\r\x00f\tg"
+	if got := clean(nasty); got != "abcdef\tg" {
+		t.Errorf("clean gives %q", got)
+	}
+	if got := cleanLog(nasty); got != "abc\x1b[31mdef\tg\x1b[0m" {
+		t.Errorf("cleanLog gives %q", got)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	e, out := terminal(80)
+	p := e.progress("Uploading", 4<<20)
+	for range 4 {
+		_, _ = p.Write(make([]byte, 1<<20))
+	}
+	p.end()
+	contains(t, out.String(), "\rUploading [", "  0% 0B of 4M", "100% 4M of 4M\x1b[K\n")
+	for columns, want := range map[int]string{200: "Uploading [" + strings.Repeat("=", 40) + "] 100% 4M of 4M", 30: "Uploading 100%", 8: "100%"} {
+		if got := p.line(columns); got != want {
+			t.Errorf("on %d columns: %q, want %q", columns, got, want)
+		}
+	}
+	e.OutTTY = false
+	out.Reset()
+	p = e.progress("Uploading", 4<<20)
+	_, _ = p.Write(make([]byte, 4<<20))
+	p.end()
+	if out.String() != "Uploading 4M...\n" {
+		t.Errorf("without a terminal: %q", out)
+	}
+}
+
+func TestLiveView(t *testing.T) {
+	e, out := terminal(20)
+	l := &live{e: e}
+	l.show([]string{"web #0 starting", "web #1 starting"}, "")
+	l.show([]string{"web #0 crashed because of something long"}, "")
+	want := "\r\x1b[Kweb #0 starting\n\r\x1b[Kweb #1 starting\n\x1b[2A\r\x1b[Kweb #0 crashed bec…\n\r\x1b[K\n"
+	if out.String() != want {
+		t.Errorf("drew %q, want %q", out, want)
+	}
+	e.OutTTY = false
+	out.Reset()
+	for _, line := range []string{"0 of 2", "0 of 2", "2 of 2"} {
+		l.show(nil, line)
+	}
+	if out.String() != "0 of 2\n2 of 2\n" {
+		t.Errorf("without a terminal: %q", out)
+	}
+	if got := clip("\x1b[32mrunning\x1b[0m for a long time", 10); width(got) > 10 || !strings.HasSuffix(got, "\x1b[0m") {
+		t.Errorf("clipped to %q", got)
+	}
+}
+
+func TestSettled(t *testing.T) {
+	for _, c := range []struct {
+		states  string
+		first   bool
+		done    bool
+		crashed bool
+	}{
+		{"", false, true, false}, {"R", false, true, false}, {"RS", false, false, false}, {"RS", true, true, false}, {"SS", true, false, false},
+		{"RC", false, true, false}, {"CC", false, false, true}, {"CS", false, false, false}, {"D", false, false, false},
+	} {
+		var all []v3.InstanceStats
+		for _, s := range c.states {
+			all = append(all, v3.InstanceStats{Type: "web", State: map[rune]string{'R': "RUNNING", 'S': "STARTING", 'C': "CRASHED", 'D': "DOWN"}[s]})
+		}
+		if done, crashed := settled(all, c.first); done != c.done || (crashed != "") != c.crashed {
+			t.Errorf("%s: %v, %q", c.states, done, crashed)
+		}
+	}
+}
+
+func TestFlagsStandAnywhere(t *testing.T) {
+	for _, c := range []struct {
+		line     string
+		verbatim int
+		want     []string
+		tags     []string
+	}{
+		{"app -t x path", 0, []string{"app", "path"}, []string{"x"}},
+		{"-t x app --tag=y path -n", 0, []string{"app", "path"}, []string{"x", "y"}},
+		{"app -- -t x", 0, []string{"app", "-t", "x"}, nil},
+		{"app NAME -Xmx1g", 2, []string{"app", "NAME", "-Xmx1g"}, nil},
+		{"-t x app NAME -t y", 2, []string{"app", "NAME", "-t", "y"}, []string{"x"}},
+	} {
+		f := newFlags("test")
+		tags := f.list("tag,t", "TAG", "")
+		f.on("n", "")
+		got, err := f.parse(strings.Fields(c.line), c.verbatim)
+		if err != nil || !slices.Equal(got, c.want) || !slices.Equal(*tags, c.tags) {
+			t.Errorf("%q gives %q and %q, %v", c.line, got, *tags, err)
+		}
+	}
+}
+
+// Lines that arrive late are shown, and none twice.
+func TestFollowerShowsEachLineOnce(t *testing.T) {
+	line := func(at int64, text string) v3.LogEnvelope {
+		return v3.LogEnvelope{Timestamp: at * int64(time.Second), Log: v3.Log{Payload: []byte(text)}}
+	}
+	f := follower{seen: map[string]int64{}}
+	var shown []string
+	show := func(e v3.LogEnvelope) { shown = append(shown, string(e.Log.Payload)) }
+	f.take([]v3.LogEnvelope{line(10, "a"), line(11, "b")}, show)
+	f.take([]v3.LogEnvelope{line(10, "a"), line(10, "late"), line(11, "b")}, show)
+	f.take([]v3.LogEnvelope{line(20, "c")}, show)
+	f.take(nil, show)
+	if got := strings.Join(shown, " "); got != "a b late c" {
+		t.Errorf("showed %s", got)
+	}
+	if len(f.seen) != 1 || f.start != 18*int64(time.Second) {
+		t.Errorf("remembers %v, reads from %d", f.seen, f.start)
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !linux && !darwin
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+// Elsewhere everything is plain lines, and a password comes from an option or the environment.
+
+func isTerminal(*os.File) bool { return false }
+
+func terminalWidth(*os.File) int { return 0 }
+
+func readHidden(context.Context, *os.File) (string, error) {
+	return "", errors.New("a password cannot be asked for here: give it as PROA_PASSWORD")
+}
+
+func lock(string) (func(), error) { return func() {}, nil }
