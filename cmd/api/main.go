@@ -27,27 +27,27 @@ import (
 )
 
 type config struct {
-	Listen     string         `env:"PROA_API_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on."`
-	Metrics    string         `env:"PROA_API_METRICS_LISTEN" default:"127.0.0.1:9080" help:"Address for /metrics; keep it away from users."`
-	URL        *url.URL       `env:"PROA_API_URL" required:"true" help:"Address at which clients reach this API, without a path."`
-	Database   env.Secret     `env:"PROA_API_DATABASE_URL" required:"true" help:"PostgreSQL database, as postgres://user:password@host/name."`
-	Keyset     env.Secret     `env:"PROA_API_KEYSET" required:"true" help:"Keyset that seals environment variables and credentials; make one with: auth keyset new."`
-	Auth       *url.URL       `env:"PROA_AUTH_URL" required:"true" help:"Authorization server: it issues the tokens we accept and knows the people."`
-	Issuer     string         `env:"PROA_API_TOKEN_ISSUER" help:"Issuer of those tokens, if it is not PROA_AUTH_URL itself, as with a UAA."`
-	ClientID   string         `env:"PROA_API_CLIENT_ID" default:"cloud_controller" help:"Our own client there; it needs scim.read and clients.read."`
-	Secret     env.Secret     `env:"PROA_API_CLIENT_SECRET" required:"true" help:"Its secret."`
-	Domain     string         `env:"PROA_APPS_DOMAIN" default:"apps.proa.localhost" help:"Domain that all apps share."`
-	Registry   string         `env:"PROA_REGISTRY" required:"true" help:"Where images are kept, as host:port/path; without a path it is proa."`
-	Account    string         `env:"PROA_REGISTRY_USERNAME" help:"Account at the registry; without it the registry asks for none."`
-	Password   env.Secret     `env:"PROA_REGISTRY_PASSWORD" help:"Its password."`
-	CAFile     string         `env:"PROA_REGISTRY_CA_FILE" help:"File with the authority of the registry's certificate, if it is not one that everybody knows."`
-	Builder    string         `env:"PROA_BUILDER" help:"Image that apps are staged with; without it, proa/builder:latest of the registry."`
-	RunImage   string         `env:"PROA_RUN_IMAGE" help:"Image that staged apps run on; without it, proa/run:latest of the registry."`
-	Stack      string         `env:"PROA_STACK" default:"proa" help:"What to call the builder's stack."`
-	SSH        string         `env:"PROA_SSH_ADDRESS" help:"Where the ssh server is reached, as host:port; without it there is none."`
-	SSHKey     string         `env:"PROA_SSH_FINGERPRINT" help:"Fingerprint of its host key: SHA-256 in base64, without padding."`
-	Proxies    []netip.Prefix `env:"PROA_API_TRUSTED_PROXIES" help:"Networks of proxies whose X-Forwarded-For is believed."`
-	Level      slog.Level     `env:"PROA_LOG_LEVEL" default:"info" help:"Least level of log lines: debug, info, warn, error."`
+	Listen   string         `env:"PROA_API_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on."`
+	Metrics  string         `env:"PROA_API_METRICS_LISTEN" default:"127.0.0.1:9080" help:"Address for /metrics; keep it away from users."`
+	URL      *url.URL       `env:"PROA_API_URL" required:"true" help:"Address at which clients reach this API, without a path."`
+	Database env.Secret     `env:"PROA_API_DATABASE_URL" required:"true" help:"PostgreSQL database, as postgres://user:password@host/name."`
+	Keyset   env.Secret     `env:"PROA_API_KEYSET" required:"true" help:"Keyset that seals environment variables and credentials; make one with: auth keyset new."`
+	Auth     *url.URL       `env:"PROA_AUTH_URL" required:"true" help:"Authorization server: it issues the tokens we accept and knows the people."`
+	Issuer   string         `env:"PROA_API_TOKEN_ISSUER" help:"Issuer of those tokens, if it is not PROA_AUTH_URL itself, as with a UAA."`
+	ClientID string         `env:"PROA_API_CLIENT_ID" default:"cloud_controller" help:"Our own client there; it needs scim.read and clients.read."`
+	Secret   env.Secret     `env:"PROA_API_CLIENT_SECRET" required:"true" help:"Its secret."`
+	Domain   string         `env:"PROA_APPS_DOMAIN" default:"apps.proa.localhost" help:"Domain that all apps share."`
+	Registry string         `env:"PROA_REGISTRY" required:"true" help:"Where images are kept, as host:port/path; without a path it is proa."`
+	Account  string         `env:"PROA_REGISTRY_USERNAME" help:"Account at the registry; without it the registry asks for none."`
+	Password env.Secret     `env:"PROA_REGISTRY_PASSWORD" help:"Its password."`
+	CAFile   string         `env:"PROA_REGISTRY_CA_FILE" help:"File with the authority of the registry's certificate, if it is not one that everybody knows."`
+	Builder  string         `env:"PROA_BUILDER" help:"Image that apps are staged with; without it, proa/builder:latest of the registry."`
+	RunImage string         `env:"PROA_RUN_IMAGE" help:"Image that staged apps run on; without it, proa/run:latest of the registry."`
+	Stack    string         `env:"PROA_STACK" default:"proa" help:"What to call the builder's stack."`
+	SSH      string         `env:"PROA_SSH_ADDRESS" help:"Where the ssh server is reached, as host:port; without it there is none."`
+	SSHKey   string         `env:"PROA_SSH_FINGERPRINT" help:"Fingerprint of its host key: SHA-256 in base64, without padding."`
+	Proxies  []netip.Prefix `env:"PROA_API_TRUSTED_PROXIES" help:"Networks of proxies whose X-Forwarded-For is believed."`
+	Level    slog.Level     `env:"PROA_LOG_LEVEL" default:"info" help:"Least level of log lines: debug, info, warn, error."`
 }
 
 const usage = `The platform's API.

@@ -31,7 +31,7 @@ func Reference(t testing.TB, page, program string, config any) {
 	case os.Getenv("UPDATE") == "":
 		t.Errorf("%s is out of date. Run: UPDATE=1 go test ./cmd/%s -run TestConfigurationReference", page, program)
 	default:
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
+		if err := os.WriteFile(page, []byte(want), 0o600); err != nil { //nolint:gosec // a page of the checkout
 			t.Fatal(err)
 		}
 	}
