@@ -161,6 +161,16 @@ lock() {
 
 # --- Commands.
 
+# with_platform tells whether the engines of the platform are there: building them takes a while, and those who only
+# want to send notifications need not wait.
+with_platform() {
+	if [ -z "${platform:-}" ]; then
+		platform=no
+		if [ "$(id -u)" = 0 ] && "$root/engines/build.sh" find >/dev/null 2>&1; then platform=yes; fi
+	fi
+	[ "$platform" = yes ]
+}
+
 # with_mail tells whether a part of ours sends mail, and so needs Postfix.
 with_mail() { [[ " ${parts[*]} " == *" notify "* ]]; }
 
@@ -200,7 +210,8 @@ up_auth() {
 }
 
 up_notify() {
-	local secrets=$run/secrets
+	local secrets=$run/secrets reach=()
+	! with_platform || reach=(PROA_NOTIFY_PLATFORM_URL="$api_url") # who is in a space or an organization
 	(umask 022 && cd "$root" && go build -buildvcs=false -o bin/notify ./cmd/notify 9>&-) || die "notify does not build. Mend what the compiler says above, then run make up again."
 	secret notify-keyset "$root/bin/auth" keyset new
 	secret bounce-key random
@@ -221,18 +232,9 @@ up_notify() {
 		PROA_NOTIFY_BOUNCE_LISTEN="$bounce_listen" \
 		PROA_NOTIFY_BOUNCE_DOMAIN=bounces.proa.localhost \
 		PROA_NOTIFY_BOUNCE_KEY_FILE="$secrets/bounce-key" \
+		"${reach[@]}" \
 		"$root/bin/notify"
 	part_ready notify "$notify_url/readyz"
-}
-
-# with_platform tells whether the engines of the platform are there: building them takes a while, and those who only
-# want to send notifications need not wait.
-with_platform() {
-	if [ -z "${platform:-}" ]; then
-		platform=no
-		if [ "$(id -u)" = 0 ] && "$root/engines/build.sh" find >/dev/null 2>&1; then platform=yes; fi
-	fi
-	[ "$platform" = yes ]
 }
 
 build() { # PROGRAM [NAME=value...]
