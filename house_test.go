@@ -130,7 +130,7 @@ var rules = []rule{
 		breach: use{"cmd/launcher/main.go", "./kit/env"},
 	},
 	{
-		notIn: []string{"kit/pg/pgtest", "notify/api/contract", "bench/...", "e2e/..."}, no: []string{"./kit/pg/pgtest", "./notify/api/contract", "./notify/deliver/smtptest", "testing"},
+		notIn: []string{"kit/pg/pgtest", "kit/env/envtest", "notify/api/contract", "bench/...", "e2e/..."}, no: []string{"./kit/pg/pgtest", "./kit/env/envtest", "./notify/api/contract", "./notify/deliver/smtptest", "testing"},
 		why:    "what helps tests is not linked into a program",
 		breach: use{"auth/store/store.go", "./kit/pg/pgtest"},
 	},

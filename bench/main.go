@@ -22,7 +22,7 @@ import (
 )
 
 // figures are measured in this order.
-var figures = []figure{clientCredentials, walkUsers, notifyEveryone}
+var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, startOne, pushAgain}
 
 // figure is something that is measured. It may take several lines to say.
 type figure struct {

@@ -165,10 +165,26 @@ func (s *session) printProcess(p running) {
 		if i.Details != nil {
 			details = clean(*i.Details)
 		}
-		lines[n] = []string{fmt.Sprintf("#%d", i.Index), s.ofState(i.State), since, fmt.Sprintf("%.1f%%", as(i.Usage.CPU)*100),
-			size(as(i.Usage.Memory)) + " of " + size(i.MemoryQuota), size(as(i.Usage.Disk)) + " of " + size(i.DiskQuota), details}
+		lines[n] = []string{fmt.Sprintf("#%d", i.Index), s.ofState(i.State), since, percent(i.Usage.CPU),
+			measured(i.Usage.Memory) + " of " + size(i.MemoryQuota), measured(i.Usage.Disk) + " of " + size(i.DiskQuota), details}
 	}
 	s.table(s.Out, []string{"", "state", "for", "cpu", "memory", "disk", "details"}, lines)
+}
+
+// percent is a share of a processor, if anybody has measured it.
+func percent(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", *share*100)
+}
+
+// measured is a size, if anybody has measured it.
+func measured(bytes *int64) string {
+	if bytes == nil {
+		return "-"
+	}
+	return size(*bytes)
 }
 
 // size is a number of bytes as people read it, in powers of 1024.

@@ -1,6 +1,8 @@
 package platform
 
 import (
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/proa-dev/proa/kit/fault"
@@ -136,6 +138,31 @@ type DropletProcess struct {
 	Command string   `json:"command"` // for people; the image starts it by its type
 	Args    []string `json:"args,omitempty"`
 	Default bool     `json:"default,omitempty"`
+}
+
+// Line is the command with its arguments as a line for a shell. What is such a line already is shown as it was written: a command
+// without arguments, which older buildpacks have run by a shell, and what newer ones hand to a shell themselves.
+func (p DropletProcess) Line() string {
+	switch {
+	case len(p.Args) == 0:
+		return p.Command
+	case (p.Command == "bash" || p.Command == "sh") && len(p.Args) == 2 && p.Args[0] == "-c":
+		return p.Args[1]
+	}
+	line := quoted(p.Command)
+	for _, arg := range p.Args {
+		line += " " + quoted(arg)
+	}
+	return line
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // DropletBuildpack is a buildpack that took part.

@@ -148,18 +148,21 @@ func TestAppStartsStopsAndRestarts(t *testing.T) {
 	const wrong = "Unable to assign current droplet. Ensure the droplet exists and belongs to this app."
 	w.unprocessable(w.call(http.MethodPatch, self+"/relationships/current_droplet", dev, to(theirs)), wrong)
 	w.unprocessable(w.call(http.MethodPatch, self+"/relationships/current_droplet", dev, to("none")), wrong)
-	droplet := w.staged(app, platform.Droplet{Stack: "proa", Processes: []platform.DropletProcess{{Type: "web", Command: "serve"}, {Type: "worker", Command: "work"}},
+	droplet := w.staged(app, platform.Droplet{Stack: "proa", Processes: []platform.DropletProcess{{Type: "web", Command: "serve"}, {Type: "worker", Command: "bash", Args: []string{"-c", "work --fast"}}},
 		Buildpacks: []platform.DropletBuildpack{{ID: "proa/go", Version: "1.2"}}})
 	got := do[v3.CurrentDroplet](w, 200, http.MethodPatch, self+"/relationships/current_droplet", dev, to(droplet))
 	if got.Data.GUID != droplet || do[v3.CurrentDroplet](w, 200, http.MethodGet, self+"/relationships/current_droplet", dev, nil).Data.GUID != droplet {
 		t.Errorf("assigned %+v", got)
 	}
 	current := do[v3.Droplet](w, 200, http.MethodGet, self+"/droplets/current", dev, nil)
-	if current.GUID != droplet || current.Buildpacks[0].Name != "proa/go" || current.ProcessTypes["worker"] != "work" || *current.Stack != "proa" || current.Image != nil {
+	if current.GUID != droplet || current.Buildpacks[0].Name != "proa/go" || current.ProcessTypes["worker"] != "work --fast" || *current.Stack != "proa" || current.Image != nil {
 		t.Errorf("current %+v", current)
 	}
 	if list := do[v3.List[v3.Process]](w, 200, http.MethodGet, self+"/processes?types=worker", dev, nil); len(list.Resources) != 1 || list.Resources[0].Instances != 0 {
 		t.Errorf("a droplet brings its processes: %+v", list)
+	}
+	if worker := do[v3.Process](w, 200, http.MethodGet, self+"/processes/worker", dev, nil); worker.Command == nil || *worker.Command != "work --fast" {
+		t.Errorf("a process shows the command of its droplet: %+v", worker)
 	}
 
 	if app = do[v3.App](w, 200, http.MethodPost, self+"/actions/start", dev, nil); app.State != "STARTED" {

@@ -19,7 +19,7 @@ func (s *Server) droplet(d platform.Droplet) v3.Droplet {
 		Links: v3.Links{"self": s.link(self), "app": s.link(app), "package": s.link("/v3/packages/", d.PackageGUID),
 			"assign_current_droplet": {Href: s.at(app + "/relationships/current_droplet"), Method: http.MethodPatch}}}
 	for _, p := range d.Processes {
-		shown.ProcessTypes[p.Type] = p.Command
+		shown.ProcessTypes[p.Type] = p.Line()
 	}
 	for _, b := range d.Buildpacks {
 		shown.Buildpacks = append(shown.Buildpacks, v3.DropletBuildpack{Name: b.ID, BuildpackName: b.ID, Version: b.Version})

@@ -135,7 +135,7 @@ func (s *Server) open(r *http.Request, who platform.Who, p platform.Process) (v3
 		}
 		i := slices.IndexFunc(d.Processes, func(of platform.DropletProcess) bool { return of.Type == p.Type })
 		if found && i >= 0 {
-			p.Command = &d.Processes[i].Command
+			p.Command = new(d.Processes[i].Line())
 		}
 	}
 	return s.process(p), nil

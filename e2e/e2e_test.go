@@ -1,0 +1,229 @@
+// Package e2e_test tries a whole Proa as its users do: each file in testdata is a session with the command, followed by the files
+// it needs. What a session claims about a running app it takes from the cluster, not from what Proa says of itself.
+package e2e_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestSessions runs the sessions. Each has its own home, organization ($ORG) and name of an app ($APP), and logs in as the
+// administrator of the platform at $API.
+func TestSessions(t *testing.T) {
+	if os.Getenv("PROA_TEST_E2E") == "" {
+		t.Skip("needs a whole Proa: run make up, then . .run/env, then PROA_TEST_E2E=1 go test ./e2e")
+	}
+	for _, name := range []string{"PROA_API_URL", "PROA_ADMIN_USERNAME", "PROA_ADMIN_PASSWORD", "KUBECONFIG"} {
+		if os.Getenv(name) == "" {
+			t.Fatalf("%s is not set: run make up, then . .run/env", name)
+		}
+	}
+	for _, program := range []string{"proa", "kubectl", "curl", "go", "javac", "jar", "zip"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%s is not on the PATH: install it, or take what make up has built into your shell with . .run/env", program)
+		}
+	}
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata",
+		Cmds: scriptCommands(),
+		Setup: func(e *testscript.Env) error {
+			id := strings.ToLower(rand.Text()[:8])
+			for name, value := range map[string]string{
+				"PROA_HOME": filepath.Join(e.WorkDir, ".proa"), "API": os.Getenv("PROA_API_URL"),
+				"PROA_USERNAME": os.Getenv("PROA_ADMIN_USERNAME"), "PROA_PASSWORD": os.Getenv("PROA_ADMIN_PASSWORD"),
+				"ORG": "e2e-" + id, "APP": "app-" + id, "DOMAIN": os.Getenv("PROA_APPS_DOMAIN"),
+				"KUBECONFIG": os.Getenv("KUBECONFIG"), "NO_PROXY": os.Getenv("NO_PROXY"),
+				"GOCACHE": strings.TrimSpace(string(cache)), "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false",
+			} {
+				e.Setenv(name, value)
+			}
+			e.Defer(func() {
+				if err := deleteOrg(proaWith(e.Vars), e.Getenv("ORG")); err != nil {
+					e.T().Log("The organization of this session stays: " + err.Error())
+				}
+			})
+			return nil
+		},
+	})
+}
+
+// A sessionCommand is what a session can say beside the words of testscript itself.
+type sessionCommand func(ts *testscript.TestScript, args []string) error
+
+func sessionCommands() map[string]sessionCommand {
+	return map[string]sessionCommand{
+		// proa ARGUMENT... runs the command.
+		"proa": func(ts *testscript.TestScript, args []string) error { return ts.Exec("proa", args...) },
+		// kube ARGUMENT... runs kubectl in the namespace of the session's space.
+		"kube": kube,
+		// inside TYPE PROGRAM ARGUMENT... runs a program in the container of the first instance of a process.
+		"inside": inside,
+		// restarted TYPE N waits until the container of the first instance has been started N times anew, and is ready.
+		"restarted": func(ts *testscript.TestScript, args []string) error {
+			status := "{.items[0].status.containerStatuses[0]"
+			return await(ts, []string{`^` + args[1] + ` true$`, "kube", "get", "pods", "-l", "proa.dev/type=" + args[0], "-o", "jsonpath=" + status + ".restartCount} " + status + ".ready}"})
+		},
+		// delete-org ORG deletes an organization, for which there is no command yet.
+		"delete-org": func(ts *testscript.TestScript, args []string) error {
+			return deleteOrg(func(args ...string) ([]byte, error) {
+				err := ts.Exec("proa", args...)
+				return []byte(ts.ReadFile("stdout")), err
+			}, args[0])
+		},
+		// keep NAME makes what was printed last a variable.
+		"keep": func(ts *testscript.TestScript, args []string) error {
+			ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+			return nil
+		},
+		// below LOWER UPPER compares two numbers.
+		"below": below,
+	}
+}
+
+func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	all := map[string]func(*testscript.TestScript, bool, []string){}
+	for name, run := range sessionCommands() {
+		all[name] = script(name, run)
+	}
+	all["await"] = script("await", await)
+	return all
+}
+
+func script(name string, run sessionCommand) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, not bool, args []string) {
+		switch err := run(ts, args); {
+		case err != nil && !not:
+			ts.Fatalf("%s: %v", name, err)
+		case err == nil && not:
+			ts.Fatalf("%s succeeded, and should not have", name)
+		}
+	}
+}
+
+const patience = 2 * time.Minute
+
+// await PATTERN COMMAND ARGUMENT... repeats a command until it succeeds and prints what matches.
+func await(ts *testscript.TestScript, args []string) error {
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	if err != nil {
+		return err
+	}
+	run, found := sessionCommands()[args[1]]
+	if !found {
+		run = func(ts *testscript.TestScript, rest []string) error { return ts.Exec(args[1], rest...) }
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		err := run(ts, args[2:])
+		if err == nil && pattern.MatchString(ts.ReadFile("stdout")) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.Join(fmt.Errorf("%q was not printed within %s", args[0], patience), err)
+		}
+	}
+}
+
+func kube(ts *testscript.TestScript, args []string) error {
+	if ts.Getenv("NAMESPACE") == "" {
+		if err := findNamespace(ts); err != nil {
+			return err
+		}
+	}
+	return ts.Exec("kubectl", append([]string{"--namespace", ts.Getenv("NAMESPACE")}, args...)...)
+}
+
+// findNamespace looks for the mark of the space that is targeted: the name of its namespace is nobody else's business.
+func findNamespace(ts *testscript.TestScript) error {
+	if err := ts.Exec("proa", "target", "--output", "json"); err != nil {
+		return err
+	}
+	var target struct{ Space struct{ GUID string } }
+	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &target); err != nil {
+		return err
+	}
+	if target.Space.GUID == "" {
+		return errors.New("no space is targeted")
+	}
+	if err := ts.Exec("kubectl", "get", "namespaces", "-l", "proa.dev/space="+target.Space.GUID, "-o", "jsonpath={.items[*].metadata.name}"); err != nil {
+		return err
+	}
+	name := strings.TrimSpace(ts.ReadFile("stdout"))
+	if name == "" {
+		return errors.New("the space has no namespace")
+	}
+	ts.Setenv("NAMESPACE", name)
+	return nil
+}
+
+// living are the names of the pods that are not about to go.
+const living = "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"
+
+func inside(ts *testscript.TestScript, args []string) error {
+	if err := kube(ts, []string{"get", "pods", "-l", "proa.dev/type=" + args[0] + ",apps.kubernetes.io/pod-index=0", "-o", living}); err != nil {
+		return err
+	}
+	pods := strings.Fields(ts.ReadFile("stdout"))
+	if len(pods) != 1 {
+		return fmt.Errorf("there are %d pods of the first instance of %s, not 1", len(pods), args[0])
+	}
+	return kube(ts, append([]string{"exec", pods[0], "--"}, args[1:]...))
+}
+
+func below(_ *testscript.TestScript, args []string) error {
+	var n [2]int
+	for i := range n {
+		if _, err := fmt.Sscan(args[i], &n[i]); err != nil {
+			return err
+		}
+	}
+	if n[0] >= n[1] {
+		return fmt.Errorf("%d is not below %d", n[0], n[1])
+	}
+	return nil
+}
+
+// proaWith runs the command when the session is over.
+func proaWith(env []string) func(args ...string) ([]byte, error) {
+	return func(args ...string) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "proa", args...)
+		cmd.Env = env
+		return cmd.Output()
+	}
+}
+
+// deleteOrg deletes an organization and everything in it. If there is none, a session has done so itself.
+func deleteOrg(run func(args ...string) ([]byte, error), name string) error {
+	reply, err := run("curl", "--fail", "/v3/organizations?names="+url.QueryEscape(name))
+	if err != nil {
+		return err
+	}
+	var orgs struct{ Resources []struct{ GUID string } }
+	if err := json.Unmarshal(reply, &orgs); err != nil {
+		return err
+	}
+	for _, org := range orgs.Resources {
+		if reply, err := run("curl", "--fail", "-X", "DELETE", "/v3/organizations/"+org.GUID); err != nil {
+			return fmt.Errorf("%w: %s", err, reply)
+		}
+	}
+	return nil
+}
