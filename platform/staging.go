@@ -15,10 +15,11 @@ type Staging struct {
 	Namespace   string   // of the space, in the cluster
 	SourceImage string   // holds the app's files in /source, and a cp
 	Builder     string   // image with the lifecycle and the buildpacks
+	BuildImage  string   // the same with the user's own buildpacks, for phases without credentials; empty means Builder
 	User        string   // UID:GID of the builder; empty means 2000:2000
 	RunImage    string   // what the droplet stands on
 	TargetImage string   // where the droplet goes
-	Buildpacks  []string // of the builder, as id@version, all of which must fit; those that end in ? may. None: detect
+	Buildpacks  []string // as id@version, all of which must fit; those that end in ? may. None: detect
 	Env         map[string]string
 	MemoryMB    int
 	DiskMB      int

@@ -123,7 +123,8 @@ func TestBuildsThatFail(t *testing.T) {
 		"nothing fits":      {nil, "NoAppDetectedError - None of the builder's buildpacks fits this app."},
 		"unknown buildpack": {[]string{"proa/cobol"}, `StagingError - The builder has no buildpack "proa/cobol". It has: proa/go@`},
 		"unknown version":   {[]string{"proa/go@99.0"}, `StagingError - The builder has no buildpack "proa/go@99.0".`},
-		"an image":          {[]string{"docker://registry.example.org/buildpacks/cobol:1"}, "is an image, and buildpacks in images of their own cannot be used yet."},
+		"no such image":     {[]string{"docker://registry.example.invalid/buildpacks/cobol:1"}, "StagingError - The registry of the image "},
+		"a repository":      {[]string{"https://github.com/cobol/buildpack"}, "is neither an image nor one of the builder's."},
 		"does not fit":      {[]string{"proa/java"}, "NoAppDetectedError"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,6 +45,7 @@ func (c *Cluster) at(part ...string) string {
 func (c *Cluster) Host() string        { return fmt.Sprintf("10.%d.0.1", c.Net) }
 func (c *Cluster) Loopback() string    { return fmt.Sprintf("127.%d.0.1", c.Net) }
 func (c *Cluster) Bridge() string      { return fmt.Sprintf("proa%d", c.Net) }
+func (c *Cluster) NodesNet() string    { return fmt.Sprintf("10.%d.0.0/24", c.Net) }
 func (c *Cluster) PodsNet() string     { return fmt.Sprintf("10.%d.0.0/17", c.Net) }
 func (c *Cluster) ServicesNet() string { return fmt.Sprintf("10.%d.128.0/20", c.Net) }
 func (c *Cluster) DNS() string         { return fmt.Sprintf("10.%d.128.10", c.Net) }

@@ -136,6 +136,10 @@ func (n Node) fenced() [][]string {
 		rule("--match", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "--jump", "ACCEPT"),
 		rule("--destination", n.Host(), "--protocol", "tcp", "--match", "multiport", "--dports", "5000,6443", "--jump", "ACCEPT"),
 		rule("--destination", n.Host(), "--jump", "REJECT"),
+		// The kubelet and whatever else listens on a node is for the host and other nodes, not for pods.
+		{"iptables", "--wait", "--append", "INPUT", "--match", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "--jump", "ACCEPT"},
+		{"iptables", "--wait", "--append", "INPUT", "--source", n.NodesNet(), "--jump", "ACCEPT"},
+		{"iptables", "--wait", "--append", "INPUT", "--source", n.PodsNet(), "--jump", "REJECT"},
 	}
 }
 

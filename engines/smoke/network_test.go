@@ -164,8 +164,11 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 	defer func() { _ = all.Close() }()
 	_, port, _ := net.SplitHostPort(all.Addr().String())
-	if out, err := w.try("exec", "client", "--", "bash", "-c", "timeout 5 bash -c '</dev/tcp/"+host+"/"+port+"'"); err == nil {
-		t.Errorf("a pod reaches a listener of the host: %s", out)
+	node := w.kubectl("get", "pod", "client", "-o", "jsonpath={.status.hostIP}")
+	for _, closed := range []string{host + "/" + port, node + "/10250"} {
+		if out, err := w.try("exec", "client", "--", "bash", "-c", "timeout 5 bash -c '</dev/tcp/"+closed+"'"); err == nil {
+			t.Errorf("a pod reaches %s: %s", closed, out)
+		}
 	}
 	if out, err := w.try("exec", "client", "--", "ls", "/var/run/secrets/kubernetes.io"); err == nil {
 		t.Errorf("the pod has a token: %s", out)

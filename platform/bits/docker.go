@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -27,25 +28,15 @@ type Docker struct {
 	Config Config
 }
 
-// DockerImage finds an image that a user names, with the user's account if there is one. The platform's own images are not
-// to be had this way: they are other people's apps, and the kubelet has the key to all of them.
+// DockerImage finds an image that a user names, with the user's account if there is one.
 func (r *Registry) DockerImage(ctx context.Context, image, username, password string) (Docker, error) {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return Docker{}, fault.Unprocessable("%s is not the name of an image. Give it as host/path:tag.", shown(image)).Because(err)
-	}
-	if r.ours(ref.Context()) {
-		return Docker{}, fault.Unprocessable("%s is a place of the platform's own images. Use an image from elsewhere.", shown(image))
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(sealed{r.toUsersRegistry(ref)}), remote.WithUserAgent("proa")}
+	var account authn.Authenticator
 	if username != "" {
-		options = append(options, remote.WithAuth(&authn.Basic{Username: username, Password: password}))
+		account = &authn.Basic{Username: username, Password: password}
 	}
-	found, file, err := look(ref, options)
+	repo, found, file, err := r.lookAtUsers(ctx, image, account)
 	if err != nil {
-		return Docker{}, notHad(image, err)
+		return Docker{}, err
 	}
 	digest, err := found.Digest()
 	if err != nil {
@@ -56,8 +47,32 @@ func (r *Registry) DockerImage(ctx context.Context, image, username, password st
 		return Docker{}, err
 	}
 	// What the library calls index.docker.io is docker.io to everybody else.
-	repo := strings.Replace(ref.Context().Name(), name.DefaultRegistry+"/", "docker.io/", 1)
-	return Docker{Image: repo + "@" + digest.String(), Digest: digest.String(), Config: config}, nil
+	at := strings.Replace(repo.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
+	return Docker{Image: at + "@" + digest.String(), Digest: digest.String(), Config: config}, nil
+}
+
+// lookAtUsers looks at an image that a user names, with the user's account or none. The platform's own images are not to be
+// had this way: they are other people's apps, and the kubelet has the key to all of them.
+func (r *Registry) lookAtUsers(ctx context.Context, image string, account authn.Authenticator) (name.Repository, v1.Image, *v1.ConfigFile, error) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return name.Repository{}, nil, nil, fault.Unprocessable("%s is not the name of an image. Give it as host/path:tag.", shown(image)).Because(err)
+	}
+	repo := ref.Context()
+	if r.ours(repo) {
+		return repo, nil, nil, fault.Unprocessable("%s is a place of the platform's own images. Use an image from elsewhere.", shown(image))
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	options := []remote.Option{remote.WithContext(ctx), remote.WithTransport(sealed{r.toUsersRegistry(ref)}), remote.WithUserAgent("proa")}
+	if account != nil {
+		options = append(options, remote.WithAuth(account))
+	}
+	found, file, err := look(ref, options)
+	if err != nil {
+		return repo, nil, nil, notHad(image, err)
+	}
+	return repo, found, file, nil
 }
 
 // notHad says why a user's image is not to be had. Which of several reasons it is, a registry often keeps to itself.

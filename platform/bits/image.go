@@ -55,10 +55,15 @@ func (r *Registry) publish(ctx context.Context, repo name.Repository, image v1.I
 	if err != nil {
 		return name.Digest{}, said(err)
 	}
-	if err := remote.Write(repo.Tag(digest.Hex), image, r.options(ctx, repo)...); err != nil {
+	return r.publishAs(ctx, repo.Tag(digest.Hex), image)
+}
+
+func (r *Registry) publishAs(ctx context.Context, tag name.Tag, image v1.Image) (name.Digest, error) {
+	if err := remote.Write(tag, image, r.options(ctx, tag.Context())...); err != nil {
 		return name.Digest{}, said(err)
 	}
-	return repo.Digest(digest.String()), nil
+	digest, err := image.Digest()
+	return tag.Context().Digest(digest.String()), said(err)
 }
 
 // Copy gives another app the droplet. The registry takes over the layers it has; nothing is sent.

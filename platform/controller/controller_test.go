@@ -68,18 +68,22 @@ func TestResolve(t *testing.T) {
 		"proa/java,proa/go":       "proa/java@2.0,proa/go@1.1",
 		"proa/go@3":               `StagingError - The builder has no buildpack "proa/go@3". It has: proa/go@1.0, proa/go@1.1, proa/java@2.0.`,
 		"java_buildpack":          `has no buildpack "java_buildpack"`,
-		"docker://proa/go":        "is an image",
-		"registry.example.org/go": "is an image",
-		"localhost:5000/go":       "is an image",
-		"other/go@sha256:0000":    "is an image",
-		"https://github.com/x/y":  "is an image",
+		"docker://proa/go":        "+proa/go",
+		"registry.example.org/go": "+registry.example.org/go",
+		"localhost:5000/go":       "+localhost:5000/go",
+		"other/go@sha256:0000":    "+other/go@sha256:0000",
+		"proa/java,a.b/c,proa/go": "proa/java@2.0,,proa/go@1.1+a.b/c",
+		"https://github.com/x/y":  "neither an image nor one of the builder's",
 	} {
 		var names []string
 		if asked != "" {
 			names = strings.Split(asked, ",")
 		}
-		found, failure := resolve(builder, names)
+		found, images, failure := resolve(builder, names)
 		got := strings.Join(found, ",")
+		for _, image := range images {
+			got += "+" + image
+		}
 		if failure != nil {
 			got = failure.String()
 		}

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	flushAt = 100      // lines
-	maxText = 16 << 10 // bytes of a line
+	flushAt  = 100      // lines
+	maxText  = 16 << 10 // bytes of a line
+	maxLines = 20_000   // of one try: what a buildpack prints is its own, and stays in the database
 )
 
 // A journal writes the log of one try of a build. Whoever follows a try after another has died hears it from its first line again: as
@@ -66,8 +67,11 @@ func (j *journal) line(ctx context.Context, phase, text string) {
 }
 
 func (j *journal) add(ctx context.Context, text string) {
-	if j.heard++; j.heard <= j.written {
+	if j.heard++; j.heard <= j.written || j.heard > maxLines+1 {
 		return
+	}
+	if j.heard > maxLines {
+		text = "Staging has printed more than the log takes; the rest of it is left out."
 	}
 	j.written++
 	at := j.base.Add(time.Since(j.begun))

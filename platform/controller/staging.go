@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/proa-dev/proa/kit/fault"
 	"github.com/proa-dev/proa/platform"
 	"github.com/proa-dev/proa/platform/bits"
 	"github.com/proa-dev/proa/platform/store"
@@ -137,19 +136,17 @@ func (c *Controller) staging(ctx context.Context, task store.Task, timeout time.
 	if err != nil {
 		return b, nil, err
 	}
-	buildpacks, failure := resolve(builder, task.Build.Lifecycle.Buildpacks)
-	if failure != nil {
-		return b, failure, nil
-	}
 	target, err := c.Registry.DropletName(task.Build.AppGUID, task.Build.GUID)
 	if err != nil {
 		return b, nil, err
 	}
-	return platform.Staging{
+	b = platform.Staging{
 		BuildGUID: task.Build.GUID, AppGUID: task.Build.AppGUID, SpaceGUID: task.Space.GUID, Namespace: task.Space.Namespace(),
-		SourceImage: task.Package.Image, Builder: builder.Image, RunImage: runImage, TargetImage: target, Buildpacks: buildpacks,
+		SourceImage: task.Package.Image, Builder: builder.Image, RunImage: runImage, TargetImage: target,
 		Env: task.Env, MemoryMB: task.Build.MemoryMB, DiskMB: task.Build.DiskMB, Timeout: timeout,
-	}, nil, nil
+	}
+	failure, err = c.buildpacks(ctx, &b, builder, task.Build.Lifecycle.Buildpacks)
+	return b, failure, err
 }
 
 // follow begins a staging unless it has begun, writes down what it prints, and tells how it ended. A staging that vanished with its
@@ -241,12 +238,12 @@ func (c *Controller) conclude(ctx context.Context, task store.Task, d *platform.
 	if err == nil {
 		return c.finish(ctx, task, d, nil)
 	}
-	f := fault.From(err)
-	if f.Kind == fault.KindInternal || f.Kind == fault.KindUnavailable || f.Kind == fault.KindTooMany {
-		return err
+	failure, again := blame(err)
+	if again != nil {
+		return again
 	}
 	c.Log.Info("staging made no droplet", "build", task.Build.GUID, "error", err)
-	return c.finish(ctx, task, nil, &platform.StagingFailure{Code: "StagingError", Detail: f.Detail})
+	return c.finish(ctx, task, nil, failure)
 }
 
 // finish ends a build. The staging's pod goes after that; if it does not, a later pass sees it.

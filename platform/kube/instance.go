@@ -1,12 +1,16 @@
 package kube
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/proa-dev/proa/platform"
+	"github.com/proa-dev/proa/platform/launch"
 )
 
 // instance reads a pod of a release.
@@ -54,7 +58,7 @@ func readContainer(i *platform.Instance, s corev1.ContainerStatus) {
 			i.State = platform.InstanceRunning
 		}
 	case ended != nil: // and not running again: the kubelet waits
-		i.State, i.Since = platform.InstanceCrashed, ended.FinishedAt.Time
+		i.State, i.Since, i.Details = platform.InstanceCrashed, ended.FinishedAt.Time, ending(ended)
 	case s.State.Waiting != nil && s.State.Waiting.Message != "":
 		i.State, i.Details = platform.InstanceDown, s.State.Waiting.Reason+": "+s.State.Waiting.Message
 	}
@@ -82,6 +86,32 @@ func failedAt(p *corev1.Pod) time.Time {
 	}
 	return at
 }
+
+// ending says in a line how a run ended: in the words of pid 1, or the kubelet's where it left none. They reach whoever
+// looks at the app, and the app could have written them: so no more than a line of plain text is taken.
+func ending(t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("Exited with status %d (%s)", t.ExitCode, t.Reason)
+	if r, err := launch.DecodeRecord(t.Message); err == nil && r.Description != "" {
+		text = r.Description
+		if r.Cause == launch.CauseStopped { // nobody asked for that but the kubelet, when the health check failed
+			text = "The health check failed, so the instance was stopped. See that the app listens on $PORT in time."
+		} else if r.Reason != "" {
+			text += ". " + r.Reason
+		}
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > maxEnding {
+		text = strings.ToValidUTF8(text[:maxEnding], "") + "…"
+	}
+	return text
+}
+
+const maxEnding = 300
 
 // exit takes the container's id for its own: it is another one after each restart.
 func exit(uid string, t *corev1.ContainerStateTerminated) *platform.Exit {

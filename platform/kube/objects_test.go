@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,30 @@ func staging() platform.Staging {
 		BuildGUID: "b7c7ed3c-5e7e-4b2f-8a2e-4a1a2f7f2c55", AppGUID: "app-guid", SpaceGUID: "space-guid", Namespace: "space-1",
 		SourceImage: "registry:5000/source@sha256:1", Builder: "registry:5000/builder@sha256:2", RunImage: "registry:5000/run@sha256:3", TargetImage: "registry:5000/droplet",
 		Buildpacks: []string{"proa/procfile@0.1.0"}, Env: map[string]string{"BP_X": "1", "odd name": "2", "../escape": "3"}, MemoryMB: 1024, DiskMB: 2048, Timeout: 10 * time.Minute,
+	}
+}
+
+// TestBuildImage keeps a user's own buildpacks out of the containers that have the registry's credentials.
+func TestBuildImage(t *testing.T) {
+	b := staging()
+	b.BuildImage = "registry:5000/custom@sha256:4"
+	objects, err := settings.StagingObjects(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := objects[1].(*corev1.Pod).Spec
+	want := map[string]string{
+		"fetch": b.SourceImage, "analyzer": b.Builder, "detector": b.BuildImage, "restorer": b.Builder, "builder": b.BuildImage, "exporter": b.Builder,
+	}
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		account := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "CNB_REGISTRY_AUTH" })
+		if c.Image != want[c.Name] || account && c.Image == b.BuildImage {
+			t.Errorf("%s has the image %s, and an account: %t", c.Name, c.Image, account)
+		}
+		delete(want, c.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("these are missing: %v", want)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 const (
 	platformAPI    = "0.14" // of the lifecycle in the builder
 	analyzedFile   = "-analyzed=/analyzed/analyzed.toml"
+	projectFile    = "-project-metadata=/analyzed/project-metadata.toml" // where no buildpack can leave a link
 	orderKey       = "order.toml"
 	defaultUser    = "2000:2000"
 	stagingTimeout = 15 * time.Minute
@@ -28,7 +29,8 @@ var phases = []string{platform.PhaseFetch, platform.PhaseAnalyze, platform.Phase
 
 // StagingObjects are what builds a droplet, in the order to apply them: a Secret with the app's environment, and a pod
 // with a container for each phase of the lifecycle, so that code of the app and of buildpacks never shares one with the
-// registry's credentials. Three things keep them apart:
+// registry's credentials. Four things keep them apart:
+//   - buildpacks of the user's own are in the image of detector and builder only
 //   - they are an environment variable, not a file: a file could be reached through a link that a buildpack leaves in
 //     the directories which all phases share
 //   - analyzed.toml, which tells the exporter what to build on, is on a volume that buildpacks cannot write
@@ -112,13 +114,13 @@ func (s Settings) stagingContainers(b platform.Staging) []corev1.Container {
 		platform.PhaseDetect:  detect,
 		platform.PhaseRestore: {"/cnb/lifecycle/restorer", analyzedFile},
 		platform.PhaseBuild:   {"/cnb/lifecycle/builder", analyzedFile},
-		platform.PhaseExport:  {"/cnb/lifecycle/exporter", analyzedFile, "-report=" + corev1.TerminationMessagePathDefault, b.TargetImage},
+		platform.PhaseExport:  {"/cnb/lifecycle/exporter", analyzedFile, projectFile, "-report=" + corev1.TerminationMessagePathDefault, b.TargetImage},
 	}
 	var all []corev1.Container
 	for _, phase := range phases {
 		c := corev1.Container{
 			Name:                     phase,
-			Image:                    b.Builder,
+			Image:                    image(b, phase),
 			Command:                  commands[phase],
 			Env:                      s.stagingEnv(phase),
 			VolumeMounts:             s.stagingMounts(phase),
@@ -127,12 +129,20 @@ func (s Settings) stagingContainers(b platform.Staging) []corev1.Container {
 			TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		}
-		if phase == platform.PhaseFetch {
-			c.Image = b.SourceImage
-		}
 		all = append(all, c)
 	}
 	return all
+}
+
+// image keeps what a user may have put beside the lifecycle away from the phases that have credentials.
+func image(b platform.Staging, phase string) string {
+	switch {
+	case phase == platform.PhaseFetch:
+		return b.SourceImage
+	case trusted(phase) || b.BuildImage == "":
+		return b.Builder
+	}
+	return b.BuildImage
 }
 
 // trusted phases run nobody's code but the lifecycle's, and have the registry's credentials.

@@ -76,7 +76,10 @@ func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, space
 	if err := applySidecars(ctx, tx, a.GUID, m.Sidecars); err != nil {
 		return err
 	}
-	// m.Routes, NoRoute, RandomRoute, DefaultRoute and m.Services are applied here once there are routes and services.
+	if len(m.Services) > 0 {
+		return fault.Unprocessable("services: there are no services to bind yet, and the app would start without '%s'. Take the key away.", m.Services[0].Name)
+	}
+	// m.Routes, NoRoute, RandomRoute and DefaultRoute are applied here once there are routes.
 	if err := checkSidecars(ctx, tx, a.GUID); err != nil {
 		return err
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/proa-dev/proa/platform"
 )
 
+// keptReleases is how many releases of a process are remembered.
+const keptReleases = 20
+
 // Settings are what a release takes from the platform itself.
 type Settings struct {
 	API     string               // where the API is
@@ -113,6 +116,10 @@ func (s *Store) insertRelease(ctx context.Context, tx pgx.Tx, r platform.Release
 	}
 	if _, err := tx.Exec(ctx, `update processes set release_guid = $2 where guid = $1`, r.ProcessGUID, r.GUID); err != nil {
 		return fmt.Errorf("set release: %w", err)
+	}
+	// Each holds a whole environment, and restarting is free: those that nobody goes back to are forgotten.
+	if _, err := tx.Exec(ctx, `delete from releases where process_guid = $1 and version <= $2`, r.ProcessGUID, r.Version-keptReleases); err != nil {
+		return fmt.Errorf("forget releases: %w", err)
 	}
 	return nil
 }
