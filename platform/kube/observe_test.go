@@ -22,6 +22,23 @@ func pod(index string, state corev1.ContainerState, started bool) *corev1.Pod {
 	}
 }
 
+// TestEnding takes pid 1 at its word, but only for a line: the app could have written it.
+func TestEnding(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"process":"web","cause":"exited","status":7,"description":"APP/PROC/WEB/SIDECAR/S1: Exited with status 7"}`: "APP/PROC/WEB/SIDECAR/S1: Exited with status 7",
+		`{"process":"web","cause":"stopped","description":"APP/PROC/WEB: Stopped by the platform"}`:                   "The health check failed, so the instance was stopped. See that the app listens on $PORT in time.",
+		"not a record": "Exited with status 3 (Error)",
+	} {
+		if got := ending(&corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: message}); got != want {
+			t.Errorf("%s: %q", message, got)
+		}
+	}
+	hostile := `{"process":"web","cause":"exited","description":"\u001b[31m` + strings.Repeat("x", 2000) + `"}`
+	if got := ending(&corev1.ContainerStateTerminated{Message: hostile}); strings.Contains(got, "\x1b") || len(got) > maxEnding+4 {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestInstance(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}
@@ -48,9 +65,9 @@ func TestInstance(t *testing.T) {
 	}{
 		{"not yet healthy", pod("0", running, false), platform.InstanceStarting, "", ""},
 		{"healthy", pod("0", running, true), platform.InstanceRunning, "", ""},
-		{"just ended", pod("0", ended, false), platform.InstanceCrashed, "uid/containerd://1", ""},
+		{"just ended", pod("0", ended, false), platform.InstanceCrashed, "uid/containerd://1", "Exited with status 137 (OOMKilled)"},
 		{"started again", again, platform.InstanceRunning, "uid/containerd://1", ""},
-		{"waits to be started again", backoff, platform.InstanceCrashed, "uid/containerd://1", ""},
+		{"waits to be started again", backoff, platform.InstanceCrashed, "uid/containerd://1", "Exited with status 137 (OOMKilled)"},
 		{"no image", pod("0", waiting("ErrImagePull", "not found"), false), platform.InstanceDown, "", "ErrImagePull: not found"},
 		{"is being made", pod("0", waiting("ContainerCreating", ""), false), platform.InstanceStarting, "", ""},
 		{"no room", unscheduled, platform.InstanceDown, "", "0/1 nodes are available"},
