@@ -95,7 +95,7 @@ func ending(t *corev1.ContainerStateTerminated) string {
 		text = r.Description
 		if r.Cause == launch.CauseStopped { // nobody asked for that but the kubelet, when the health check failed
 			text = "The health check failed, so the instance was stopped. See that the app listens on $PORT in time."
-		} else if r.Reason != "" {
+		} else if r.Cause != launch.CauseExited && r.Reason != "" {
 			text += ". " + r.Reason
 		}
 	}

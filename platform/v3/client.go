@@ -33,7 +33,8 @@ type Raw struct {
 
 const (
 	maxReply = 64 << 20
-	attempts = 3 // of what can be sent again without harm
+	attempts = 3 // at a server that is not to be reached
+	patience = 8 // with one that says it cannot take a request just now: together with the pauses, a restart of its database
 )
 
 // Call sends a request and reads the reply into out, unless out is nil. In is nil, Raw, or what becomes JSON.
@@ -118,13 +119,10 @@ func (c *Client) Request(ctx context.Context, method, path string, body io.Reade
 
 // Do sends a prepared request, again if it can be and the API could not take it, and hands its warnings on.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
-	tries := attempts
-	if req.Method == http.MethodPost || req.Body != nil && req.GetBody == nil {
-		tries = 1
-	}
+	once := req.Method == http.MethodPost || req.Body != nil && req.GetBody == nil
 	for n := 1; ; n++ {
 		resp, err := c.HTTP.Do(req)
-		if n == tries || req.Context().Err() != nil || err == nil && !passing(resp.StatusCode) {
+		if once || err != nil && n >= attempts || n >= patience || req.Context().Err() != nil || err == nil && !passing(resp.StatusCode) {
 			if err != nil {
 				return nil, fault.Unavailable("The API at %s cannot be reached. Check the address and your network, then try again.", c.URL).Because(err)
 			}
