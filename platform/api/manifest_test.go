@@ -110,6 +110,9 @@ func TestManifestIsApplied(t *testing.T) {
 	// A process and its sidecar shrink together, though either alone would break the rule.
 	w.applied(space, dev, "applications: [{name: blue, memory: 60M, sidecars: [{name: config, command: c, process_types: [web], memory: 32M}]}]")
 	w.applied(space, dev, "applications: [{name: fresh, features: {ssh: false}}]")
+	if job := w.apply(space, dev, "applications: [{name: fresh, routes: [{route: fresh.example.org}]}]"); job.State != "COMPLETE" || len(job.Warnings) != 1 {
+		t.Errorf("nobody is told that there is no route: %+v", job)
+	}
 	if fresh, _ := w.appCalled(space, "fresh"); do[v3.Feature](w, 200, http.MethodGet, "/v3/apps/"+fresh.GUID+"/features/ssh", dev, nil).Enabled {
 		t.Error("a new app has ssh though the manifest says no")
 	}
@@ -121,6 +124,7 @@ func TestManifestThatBreaksRules(t *testing.T) {
 	docker := do[v3.App](w, 201, http.MethodPost, "/v3/apps", dev, object{"name": "image", "relationships": object{"space": to(space.GUID)}, "lifecycle": object{"type": "docker", "data": object{}}})
 	for manifest, detail := range map[string]string{
 		"applications: [{name: one}, {name: two, memory: 64M, sidecars: [{name: s, command: c, process_types: [web], memory: 64M}]}]": `For application 'two': The memory allocation defined is too large to run with the dependent "web" process: with sidecar 's' (64M) its sidecars leave nothing of 64M to the process. Give the process more memory or the sidecar less.`,
+		"applications: [{name: one, services: [db]}]":                "For application 'one': services: there are no services to bind yet, and the app would start without 'db'. Take the key away.",
 		"applications: [{name: one, stack: windows}]":                "For application 'one': Stack must be an existing stack: there is no 'windows'. `stacks` lists those there are.",
 		"applications: [{name: one, features: {magic: true}}]":       "For application 'one': features.magic is not a feature of apps: those are ssh and revisions.",
 		"applications: [{name: one}, {name: image, lifecycle: cnb}]": "For application 'image': Lifecycle type cannot be changed from docker to cnb. Create another app instead.",

@@ -25,7 +25,12 @@ func (s *Store) ApplyManifest(ctx context.Context, who platform.Who, space strin
 				return platform.Job{}, about("For application '"+app.Name+"'", err)
 			}
 		}
-		return insertJob(ctx, tx, who, operation, platform.JobComplete)
+		job, err := insertJob(ctx, tx, who, operation, platform.JobComplete)
+		if job.Warnings = unrouted(m); err != nil || len(job.Warnings) == 0 {
+			return job, err
+		}
+		err = saveJob(ctx, tx, job)
+		return job, err
 	})
 	var broken *fault.Error
 	if !errors.As(err, &broken) || broken.Kind != fault.KindUnprocessable {
@@ -39,6 +44,17 @@ func (s *Store) ApplyManifest(ctx context.Context, who platform.Who, space strin
 		job.Fail(platform.JobError{Code: 10008, Title: "CF-UnprocessableEntity", Detail: broken.Detail})
 		return job, saveJob(ctx, tx, job)
 	})
+}
+
+// unrouted warns of what a manifest asks for and does not get yet. (default-route does not count: clients add it by themselves.)
+func unrouted(m platform.Manifest) []string {
+	var warnings []string
+	for _, app := range m.Applications {
+		if len(app.Routes) > 0 || app.RandomRoute {
+			warnings = append(warnings, "There are no routes yet: application '"+app.Name+"' is reached from inside its cluster only.")
+		}
+	}
+	return warnings
 }
 
 // about says what a broken rule is about. Other errors stay as they are.
