@@ -67,6 +67,10 @@ func New(e Engine) *Engine {
 			return engine.client(c, grant), nil
 		},
 	}
+	// These fosite would fill in when they are first asked for, which many requests do at once.
+	config.AudienceMatchingStrategy = fosite.DefaultAudienceMatchingStrategy
+	config.JWKSFetcherStrategy = fosite.NewDefaultJWKSFetcherStrategy()
+	config.ClientSecretsHasher = &fosite.BCrypt{Config: config}
 	s, tokens := storage{engine}, strategy{engine}
 	engine.provider = compose.Compose(config, s, tokens,
 		compose.OAuth2ClientCredentialsGrantFactory,
