@@ -73,9 +73,6 @@ type Wanted struct {
 	Instances int
 }
 
-// SpaceNamespace is where a space's apps live in its cluster.
-func SpaceNamespace(spaceGUID string) string { return "space-" + spaceGUID }
-
 // Check says why a release cannot run. The rules for what people ask for are elsewhere; this is the last look.
 func (r Release) Check() error {
 	switch {

@@ -155,17 +155,6 @@ func SidecarsOf(kind string, sidecars []Sidecar) []Sidecar {
 	return its
 }
 
-// MainMemory is what the sidecars of a process leave to it, in megabytes. It is not positive when they take it all.
-func MainMemory(p Process, sidecars []Sidecar) int {
-	left := p.MemoryMB
-	for _, s := range SidecarsOf(p.Type, sidecars) {
-		if s.MemoryMB != nil {
-			left -= *s.MemoryMB
-		}
-	}
-	return left
-}
-
 // CheckSidecarMemory holds the sidecars of a process against its memory: something must be left to the process itself. It
 // names the first sidecar that no longer fits.
 func CheckSidecarMemory(p Process, sidecars []Sidecar) error {

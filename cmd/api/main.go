@@ -2,7 +2,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,8 @@ import (
 )
 
 type config struct {
+	bits.Settings
+
 	Listen   string         `env:"PROA_API_LISTEN" default:"127.0.0.1:8080" help:"Address to serve on."`
 	Metrics  string         `env:"PROA_API_METRICS_LISTEN" default:"127.0.0.1:9080" help:"Address for /metrics; keep it away from users."`
 	URL      *url.URL       `env:"PROA_API_URL" required:"true" help:"Address at which clients reach this API, without a path."`
@@ -37,12 +38,6 @@ type config struct {
 	ClientID string         `env:"PROA_API_CLIENT_ID" default:"cloud_controller" help:"Our own client there; it needs scim.read and clients.read."`
 	Secret   env.Secret     `env:"PROA_API_CLIENT_SECRET" required:"true" help:"Its secret."`
 	Domain   string         `env:"PROA_APPS_DOMAIN" default:"apps.proa.localhost" help:"Domain that all apps share."`
-	Registry string         `env:"PROA_REGISTRY" required:"true" help:"Where images are kept, as host:port/path; without a path it is proa."`
-	Account  string         `env:"PROA_REGISTRY_USERNAME" help:"Account at the registry; without it the registry asks for none."`
-	Password env.Secret     `env:"PROA_REGISTRY_PASSWORD" help:"Its password."`
-	CAFile   string         `env:"PROA_REGISTRY_CA_FILE" help:"File with the authority of the registry's certificate, if it is not one that everybody knows."`
-	Builder  string         `env:"PROA_BUILDER" help:"Image that apps are staged with; without it, proa/builder:latest of the registry."`
-	RunImage string         `env:"PROA_RUN_IMAGE" help:"Image that staged apps run on; without it, proa/run:latest of the registry."`
 	Stack    string         `env:"PROA_STACK" default:"proa" help:"What to call the builder's stack."`
 	SSH      string         `env:"PROA_SSH_ADDRESS" help:"Where the ssh server is reached, as host:port; without it there is none."`
 	SSHKey   string         `env:"PROA_SSH_FINGERPRINT" help:"Fingerprint of its host key: SHA-256 in base64, without padding."`
@@ -60,27 +55,7 @@ Settings come from the environment; each NAME may also be NAME_FILE, the path of
 `
 
 func main() {
-	if err := dispatch(strings.Join(os.Args[1:], " ")); err != nil {
-		fmt.Fprintln(os.Stderr, "api: "+err.Error())
-		os.Exit(1)
-	}
-}
-
-func dispatch(command string) error {
-	ctx, stop := run.Signals(context.Background())
-	defer stop()
-	switch command {
-	case "", "serve":
-		return serve(ctx)
-	case "help", "--help", "-h":
-		fmt.Print(usage)
-		env.Help(os.Stdout, &config{})
-		return nil
-	case "help --markdown":
-		env.Markdown(os.Stdout, &config{})
-		return nil
-	}
-	return fmt.Errorf("%q is not a command. Run: api help", command)
+	run.Program{Name: "api", Usage: usage, Config: &config{}, Serve: serve}.Main()
 }
 
 func serve(ctx context.Context) error {
@@ -106,7 +81,7 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	registry, err := c.registry()
+	registry, _, err := c.Open()
 	if err != nil {
 		return err
 	}
@@ -142,14 +117,7 @@ func (c *config) check() error {
 	refuse(c.URL.Path != "" || c.URL.RawQuery != "" || c.URL.Host == "", "PROA_API_URL must be an address without a path, such as https://api.example.org")
 	refuse(c.Auth.Host == "", "PROA_AUTH_URL must be an address, such as https://auth.example.org")
 	refuse((c.SSH == "") != (c.SSHKey == ""), "PROA_SSH_ADDRESS and PROA_SSH_FINGERPRINT need each other")
-	c.Registry = strings.Trim(c.Registry, "/")
-	host, _, path := strings.Cut(c.Registry, "/")
-	if !path {
-		c.Registry = host + "/proa"
-	}
-	c.Builder, c.RunImage = cmp.Or(c.Builder, host+"/proa/builder:latest"), cmp.Or(c.RunImage, host+"/proa/run:latest")
-	refuse(host == "" || strings.Contains(c.Registry, "://"), "PROA_REGISTRY must be host:port/path, such as registry.example.org/proa")
-	refuse((c.Account == "") != (c.Password.Reveal() == ""), "PROA_REGISTRY_USERNAME and PROA_REGISTRY_PASSWORD need each other")
+	problems = append(problems, c.Complete())
 	return errors.Join(problems...)
 }
 
@@ -167,22 +135,6 @@ func (c *config) directory() *api.Directory {
 	conn := &uaa.Conn{URL: c.Auth.String(), HTTP: client()}
 	conn.Token = conn.ClientCredentials(c.ClientID, c.Secret.Reveal())
 	return &api.Directory{Conn: conn}
-}
-
-// registry is the way to the registry. Nothing is asked of it yet.
-func (c *config) registry() (*bits.Registry, error) {
-	var authority []byte
-	if c.CAFile != "" {
-		var err error
-		if authority, err = os.ReadFile(c.CAFile); err != nil {
-			return nil, fmt.Errorf("PROA_REGISTRY_CA_FILE: %w", err)
-		}
-	}
-	way, err := bits.Trusting(authority)
-	if err != nil {
-		return nil, fmt.Errorf("PROA_REGISTRY_CA_FILE: %w", err)
-	}
-	return &bits.Registry{Prefix: c.Registry, Username: c.Account, Password: c.Password.Reveal(), Transport: way}, nil
 }
 
 // offer is what apps can be built and reached with.

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/proa-dev/proa/auth"
@@ -60,31 +59,17 @@ Settings come from the environment; each NAME may also be NAME_FILE, the path of
 `
 
 func main() {
-	if err := dispatch(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "auth: "+err.Error())
-		os.Exit(1)
-	}
+	run.Program{Name: "auth", Usage: usage, Config: &config{}, Serve: serve, Other: others}.Main()
 }
 
-func dispatch(args []string) error {
-	ctx, stop := run.Signals(context.Background())
-	defer stop()
-	switch command := strings.Join(args, " "); {
-	case command == "" || command == "serve":
-		return serve(ctx)
-	case command == "help" || command == "--help" || command == "-h":
-		fmt.Print(usage)
-		env.Help(os.Stdout, &config{})
-		return nil
-	case command == "help --markdown":
-		env.Markdown(os.Stdout, &config{})
-		return nil
+func others(ctx context.Context, args []string) (bool, error) {
+	switch {
 	case len(args) >= 2 && args[0] == "keys":
-		return keys(ctx, args[1:])
+		return true, keys(ctx, args[1:])
 	case len(args) == 2 && args[0] == "keyset":
-		return keyset(args[1])
+		return true, keyset(args[1])
 	}
-	return fmt.Errorf("%q is not a command. Run: auth help", strings.Join(args, " "))
+	return false, nil
 }
 
 func serve(ctx context.Context) error {

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/proa-dev/proa/kit/env"
@@ -26,19 +25,15 @@ import (
 )
 
 type config struct {
+	bits.Settings
+
 	Metrics      string         `env:"PROA_CONTROLLER_METRICS_LISTEN" default:"127.0.0.1:9083" help:"Address for /metrics, /healthz and /readyz; keep it away from users."`
 	Database     env.Secret     `env:"PROA_CONTROLLER_DATABASE_URL" required:"true" help:"PostgreSQL database of the API, as postgres://user:password@host/name."`
 	Keyset       env.Secret     `env:"PROA_CONTROLLER_KEYSET" required:"true" help:"Keyset of the API: it opens environment variables and credentials."`
 	Cluster      string         `env:"PROA_CLUSTER" default:"default" help:"Cluster to act for, as the API's records name it."`
 	Installation string         `env:"PROA_INSTALLATION" default:"proa" help:"Tells two installations on one cluster apart. What carries another one's name is not touched."`
 	Kubeconfig   string         `env:"KUBECONFIG" help:"File that says how to reach the cluster; without it, the pod we run in does."`
-	Registry     string         `env:"PROA_REGISTRY" required:"true" help:"Where images are kept, as host:port/path; without a path it is proa."`
-	Username     string         `env:"PROA_REGISTRY_USERNAME" help:"Account at the registry; without it the registry asks for none."`
-	Password     env.Secret     `env:"PROA_REGISTRY_PASSWORD" help:"Its password."`
-	CAFile       string         `env:"PROA_REGISTRY_CA_FILE" help:"File with the authority of the registry's certificate, if it is not one that everybody knows."`
 	RegistryAt   []netip.Prefix `env:"PROA_REGISTRY_CIDRS" help:"Networks where stagings reach the registry; without them, its address, or none if it is a name."`
-	Builder      string         `env:"PROA_BUILDER" help:"Image that apps are staged with; without it, proa/builder:latest of the registry."`
-	RunImage     string         `env:"PROA_RUN_IMAGE" help:"Image that staged apps run on; without it, proa/run:latest of the registry."`
 	Launcher     string         `env:"PROA_LAUNCHER_FILE" required:"true" help:"The program launcher, built without cgo: pid 1 of every app container."`
 	Staging      time.Duration  `env:"PROA_STAGING_TIMEOUT" default:"15m" help:"How long staging an app may take."`
 	Gateway      []netip.Prefix `env:"PROA_GATEWAY_CIDRS" help:"Networks from which requests reach the ports of apps; without them nobody does."`
@@ -57,27 +52,7 @@ Settings come from the environment; each NAME may also be NAME_FILE, the path of
 `
 
 func main() {
-	if err := dispatch(strings.Join(os.Args[1:], " ")); err != nil {
-		fmt.Fprintln(os.Stderr, "controller: "+err.Error())
-		os.Exit(1)
-	}
-}
-
-func dispatch(command string) error {
-	ctx, stop := run.Signals(context.Background())
-	defer stop()
-	switch command {
-	case "", "serve":
-		return serve(ctx)
-	case "help", "--help", "-h":
-		fmt.Print(usage)
-		env.Help(os.Stdout, &config{})
-		return nil
-	case "help --markdown":
-		env.Markdown(os.Stdout, &config{})
-		return nil
-	}
-	return fmt.Errorf("%q is not a command. Run: controller help", command)
+	run.Program{Name: "controller", Usage: usage, Config: &config{}, Serve: serve}.Main()
 }
 
 func serve(ctx context.Context) error {
@@ -124,19 +99,7 @@ func (c *config) check() error {
 			problems = append(problems, errors.New(sentence))
 		}
 	}
-	c.Registry = strings.Trim(c.Registry, "/")
-	host, _, path := strings.Cut(c.Registry, "/")
-	if !path {
-		c.Registry = host + "/proa"
-	}
-	if c.Builder == "" {
-		c.Builder = host + "/proa/builder:latest"
-	}
-	if c.RunImage == "" {
-		c.RunImage = host + "/proa/run:latest"
-	}
-	refuse(host == "" || strings.Contains(c.Registry, "://"), "PROA_REGISTRY must be host:port/path, such as registry.example.org/proa")
-	refuse((c.Username == "") != (c.Password.Reveal() == ""), "PROA_REGISTRY_USERNAME and PROA_REGISTRY_PASSWORD need each other")
+	problems = append(problems, c.Complete())
 	refuse(c.Staging < time.Minute, "PROA_STAGING_TIMEOUT must be at least 1m")
 	info, err := os.Stat(c.Launcher)
 	refuse(err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0, "PROA_LAUNCHER_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/launcher")
@@ -145,19 +108,11 @@ func (c *config) check() error {
 
 // connect makes the ways to the registry and to the cluster. Nothing is asked of them yet.
 func (c *config) connect() (*bits.Registry, *kube.Cluster, error) {
-	var authority []byte
-	if c.CAFile != "" {
-		var err error
-		if authority, err = os.ReadFile(c.CAFile); err != nil {
-			return nil, nil, fmt.Errorf("PROA_REGISTRY_CA_FILE: %w", err)
-		}
-	}
-	way, err := bits.Trusting(authority)
+	registry, authority, err := c.Open()
 	if err != nil {
-		return nil, nil, fmt.Errorf("PROA_REGISTRY_CA_FILE: %w", err)
+		return nil, nil, err
 	}
-	registry := &bits.Registry{Prefix: c.Registry, Username: c.Username, Password: c.Password.Reveal(), Transport: way}
-	server, _, _ := strings.Cut(c.Registry, "/")
+	server := c.Host()
 	account := kube.Account{Username: c.Username, Password: c.Password.Reveal()}
 	cluster, err := kube.Connect(c.Kubeconfig, kube.Settings{
 		Installation: c.Installation,

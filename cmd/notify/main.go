@@ -66,27 +66,7 @@ Settings come from the environment; each NAME may also be NAME_FILE, the path of
 `
 
 func main() {
-	if err := dispatch(strings.Join(os.Args[1:], " ")); err != nil {
-		fmt.Fprintln(os.Stderr, "notify: "+err.Error())
-		os.Exit(1)
-	}
-}
-
-func dispatch(command string) error {
-	ctx, stop := run.Signals(context.Background())
-	defer stop()
-	switch command {
-	case "", "serve":
-		return serve(ctx)
-	case "help", "--help", "-h":
-		fmt.Print(usage)
-		env.Help(os.Stdout, &config{})
-		return nil
-	case "help --markdown":
-		env.Markdown(os.Stdout, &config{})
-		return nil
-	}
-	return fmt.Errorf("%q is not a command. Run: notify help", command)
+	run.Program{Name: "notify", Usage: usage, Config: &config{}, Serve: serve}.Main()
 }
 
 func serve(ctx context.Context) error {

@@ -48,7 +48,7 @@ func here(t *testing.T) *world {
 	}
 	account := Account{Username: os.Getenv("PROA_REGISTRY_USERNAME"), Password: os.Getenv("PROA_REGISTRY_PASSWORD")}
 	space := strings.ToLower(rand.Text()[:10])
-	w := &world{TB: t, space: space, namespace: platform.SpaceNamespace(space), registry: os.Getenv("PROA_REGISTRY")}
+	w := &world{TB: t, space: space, namespace: (&platform.Space{GUID: space}).Namespace(), registry: os.Getenv("PROA_REGISTRY")}
 	w.host, _, _ = net.SplitHostPort(w.registry) // of the development cluster: gateway, registry and API server are processes of one host
 	w.Cluster, err = Connect(os.Getenv("KUBECONFIG"), Settings{
 		Installation: "test-" + space,
