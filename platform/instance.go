@@ -38,14 +38,17 @@ type Instance struct {
 	Ready    bool      // may have requests
 	Restarts int       // of this pod
 	Details  string    // why it does not run, as the cluster says it
-	LastExit *Exit     // of this pod; none so far
+	LastExit *Exit     // in the cluster: of this pod; in the records: of this release; none so far
+	Crashes  int       // how often it has crashed since it was last well for long enough; the records know
+	NextTry  time.Time // when it is started again; zero unless it waits for that
 }
 
 // Exit is how a run of an instance ended. The ID tells it from every other exit, so that it is recorded once.
 type Exit struct {
-	ID      string
-	Time    time.Time
-	Code    int
-	Reason  string // the cluster's word for it, such as OOMKilled
-	Message string // the record that pid 1 left, as it is: the app could have written it
+	ID          string
+	Time        time.Time
+	Code        int
+	Reason      string // the cluster's word for it, such as OOMKilled
+	Description string // who ended and how, as the exit record says it: APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1
+	Message     string // the record that pid 1 left, as it is: the app could have written it
 }

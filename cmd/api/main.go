@@ -22,6 +22,7 @@ import (
 	"github.com/proa-dev/proa/platform"
 	"github.com/proa-dev/proa/platform/api"
 	"github.com/proa-dev/proa/platform/bits"
+	"github.com/proa-dev/proa/platform/kube"
 	"github.com/proa-dev/proa/platform/store"
 )
 
@@ -37,6 +38,9 @@ type config struct {
 	Issuer   string         `env:"PROA_API_TOKEN_ISSUER" help:"Issuer of those tokens, if it is not PROA_AUTH_URL itself, as with a UAA."`
 	ClientID string         `env:"PROA_API_CLIENT_ID" default:"cloud_controller" help:"Our own client there; it needs scim.read and clients.read."`
 	Secret   env.Secret     `env:"PROA_API_CLIENT_SECRET" required:"true" help:"Its secret."`
+	Cluster  string         `env:"PROA_CLUSTER" default:"default" help:"Cluster that KUBECONFIG leads to, as the records name it."`
+	Install  string         `env:"PROA_INSTALLATION" default:"proa" help:"Name of this installation on that cluster."`
+	Kubeconf string         `env:"KUBECONFIG" help:"File that says how to reach the cluster, where logs and usage are read; without it, the pod we run in does."`
 	Domain   string         `env:"PROA_APPS_DOMAIN" default:"apps.proa.localhost" help:"Domain that all apps share."`
 	Stack    string         `env:"PROA_STACK" default:"proa" help:"What to call the builder's stack."`
 	SSH      string         `env:"PROA_SSH_ADDRESS" help:"Where the ssh server is reached, as host:port; without it there is none."`
@@ -89,9 +93,14 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("PROA_BUILDER: %w", err)
 	}
+	cluster, err := kube.Connect(c.Kubeconf, kube.Settings{Installation: c.Install})
+	if err != nil {
+		return err
+	}
 	metrics := web.NewMetrics()
 	keys := &token.Remote{URL: c.Auth.JoinPath("token_keys").String(), Client: client(), Now: time.Now}
 	server := &api.Server{Store: s, URL: c.URL, Auth: c.Auth, Log: log, Metrics: metrics, Proxies: c.Proxies, Directory: c.directory(), Offer: c.offer(domain, builder),
+		Clusters: map[string]*kube.Cluster{c.Cluster: cluster},
 		Bits:     &bits.Packer{Registry: registry, Base: c.RunImage},
 		Verifier: &token.Verifier{Issuer: c.issuer(), Audience: api.Audience, Key: keys.Key, Now: time.Now}}
 	public, err := web.Listen(ctx, "the platform's API", c.Listen)

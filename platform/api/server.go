@@ -15,6 +15,7 @@ import (
 	"github.com/proa-dev/proa/kit/web"
 	"github.com/proa-dev/proa/platform"
 	"github.com/proa-dev/proa/platform/bits"
+	"github.com/proa-dev/proa/platform/kube"
 	"github.com/proa-dev/proa/platform/store"
 )
 
@@ -26,7 +27,8 @@ type Server struct {
 	URL       *url.URL   // where clients reach us
 	Auth      *url.URL   // where they log in
 	Offer     Offer
-	Bits      *bits.Packer // where uploads go; none: there is no registry, and they are refused
+	Bits      *bits.Packer             // where uploads go; none: there is no registry, and they are refused
+	Clusters  map[string]*kube.Cluster // by id: what apps say and use is read there when somebody asks
 	Log       *slog.Logger
 	Metrics   *web.Metrics
 	Proxies   []netip.Prefix
