@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestSessions runs the sessions. Each has its own home, organization ($ORG) and name of an app ($APP), and logs in as the
+// TestSessions runs sessions beside each other. TestSessionsAlone runs those that take something away from all others.
+func TestSessions(t *testing.T)      { sessions(t, "testdata") }
+func TestSessionsAlone(t *testing.T) { sessions(t, "testdata/alone") }
+
+// sessions runs those of a directory. Each has its own home, organization ($ORG) and name of an app ($APP), and logs in as the
 // administrator of the platform at $API.
-func TestSessions(t *testing.T) {
+func sessions(t *testing.T, dir string) {
+	t.Helper()
 	if os.Getenv("PROA_TEST_E2E") == "" {
 		t.Skip("needs a whole Proa: run make up, then . .run/env, then PROA_TEST_E2E=1 go test ./e2e")
 	}
@@ -31,7 +37,7 @@ func TestSessions(t *testing.T) {
 			t.Fatalf("%s is not set: run make up, then . .run/env", name)
 		}
 	}
-	for _, program := range []string{"proa", "kubectl", "curl", "go", "javac", "jar", "zip"} {
+	for _, program := range []string{"proa", "kubectl", "curl", "go", "javac", "jar", "zip", "jq"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%s is not on the PATH: install it, or take what make up has built into your shell with . .run/env", program)
 		}
@@ -41,7 +47,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata",
+		Dir:  dir,
 		Cmds: scriptCommands(),
 		Setup: func(e *testscript.Env) error {
 			id := strings.ToLower(rand.Text()[:8])
@@ -75,11 +81,8 @@ func sessionCommands() map[string]sessionCommand {
 		"kube": kube,
 		// inside TYPE PROGRAM ARGUMENT... runs a program in the container of the first instance of a process.
 		"inside": inside,
-		// restarted TYPE N waits until the container of the first instance has been started N times anew, and is ready.
-		"restarted": func(ts *testscript.TestScript, args []string) error {
-			status := "{.items[0].status.containerStatuses[0]"
-			return await(ts, []string{`^` + args[1] + ` true$`, "kube", "get", "pods", "-l", "proa.dev/type=" + args[0], "-o", "jsonpath=" + status + ".restartCount} " + status + ".ready}"})
-		},
+		// restarted TYPE waits until the first instance of a process is another one than inside was in last, and ready.
+		"restarted": restarted,
 		// delete-org ORG deletes an organization, for which there is no command yet.
 		"delete-org": func(ts *testscript.TestScript, args []string) error {
 			return deleteOrg(func(args ...string) ([]byte, error) {
@@ -92,6 +95,8 @@ func sessionCommands() map[string]sessionCommand {
 			ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 			return nil
 		},
+		// postgres N takes the database away and brings it back, N times.
+		"postgres": postgres,
 		// below LOWER UPPER compares two numbers.
 		"below": below,
 	}
@@ -172,18 +177,59 @@ func findNamespace(ts *testscript.TestScript) error {
 	return nil
 }
 
-// living are the names of the pods that are not about to go.
-const living = "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"
+// living are the pods that are not about to go: name, uid, and whether they are ready.
+const living = "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{.metadata.uid}} " +
+	"{{range .status.conditions}}{{if eq .type \"Ready\"}}{{.status}}{{end}}{{end}}\n{{end}}{{end}}"
+
+// firstPod finds the pod of the first instance of a process.
+func firstPod(ts *testscript.TestScript, kind string) (name, uid string, ready bool, err error) {
+	if err := kube(ts, []string{"get", "pods", "-l", "proa.dev/type=" + kind + ",apps.kubernetes.io/pod-index=0", "-o", living}); err != nil {
+		return "", "", false, err
+	}
+	pods := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
+	pod := append(strings.Fields(pods[0]), "", "")
+	if len(pods) != 1 || pods[0] == "" {
+		return "", "", false, fmt.Errorf("there are %q of the first instance of %s, not one pod", pods, kind)
+	}
+	return pod[0], pod[1], pod[2] == "True", nil
+}
+
+func restarted(ts *testscript.TestScript, args []string) error {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		_, uid, ready, err := firstPod(ts, args[0])
+		if err == nil && ready && uid != ts.Getenv("INSIDE_"+args[0]) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.Join(fmt.Errorf("the instance was not started again within %s", patience), err)
+		}
+	}
+}
 
 func inside(ts *testscript.TestScript, args []string) error {
-	if err := kube(ts, []string{"get", "pods", "-l", "proa.dev/type=" + args[0] + ",apps.kubernetes.io/pod-index=0", "-o", living}); err != nil {
+	pod, uid, _, err := firstPod(ts, args[0])
+	if err != nil {
 		return err
 	}
-	pods := strings.Fields(ts.ReadFile("stdout"))
-	if len(pods) != 1 {
-		return fmt.Errorf("there are %d pods of the first instance of %s, not 1", len(pods), args[0])
+	ts.Setenv("INSIDE_"+args[0], uid)
+	return kube(ts, append([]string{"exec", pod, "--"}, args[1:]...))
+}
+
+func postgres(ts *testscript.TestScript, args []string) error {
+	times, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
 	}
-	return kube(ts, append([]string{"exec", pods[0], "--"}, args[1:]...))
+	for range times {
+		time.Sleep(2 * time.Second) // work goes on in between: that is what is to be interrupted
+		for _, action := range []string{"stop", "start"} {
+			if out, err := exec.Command("../engines/postgres/run.sh", action, "dev").CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			ts.Logf("PostgreSQL: %s", action)
+		}
+	}
+	return nil
 }
 
 func below(_ *testscript.TestScript, args []string) error {

@@ -31,6 +31,7 @@ type Instance struct {
 	Index    int
 	Pod      string
 	PodUID   string // changes when the instance is placed anew, stays when it is started again in its place
+	Run      string // tells this run of it from every other
 	Node     string
 	Address  string
 	State    InstanceState
@@ -38,12 +39,14 @@ type Instance struct {
 	Ready    bool      // may have requests
 	Restarts int       // of this pod
 	Details  string    // why it does not run, as the cluster says it
+	Blocked  string    // why its container cannot be made, as an exit record would say it; none if it can, or nobody has tried
+	Held     bool      // it has crashed, and is kept from being started again until it is let go
 	LastExit *Exit     // in the cluster: of this pod; in the records: of this release; none so far
 	Crashes  int       // how often it has crashed since it was last well for long enough; the records know
 	NextTry  time.Time // when it is started again; zero unless it waits for that
 }
 
-// Exit is how a run of an instance ended. The ID tells it from every other exit, so that it is recorded once.
+// Exit is how a run of an instance ended. The ID is that of the run, which ends once: so it is recorded once.
 type Exit struct {
 	ID          string
 	Time        time.Time
@@ -51,4 +54,6 @@ type Exit struct {
 	Reason      string // the cluster's word for it, such as OOMKilled
 	Description string // who ended and how, as the exit record says it: APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1
 	Message     string // the record that pid 1 left, as it is: the app could have written it
+	Stopped     bool   // pid 1 was told to stop, and does not know why: after a failed health check, by the kubelet
+	Moved       bool   // the instance was taken away; the cluster places it anew by itself
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/proa-dev/proa/kit/web"
 	"github.com/proa-dev/proa/platform"
+	"github.com/proa-dev/proa/platform/bits"
 	"github.com/proa-dev/proa/platform/controller"
 	"github.com/proa-dev/proa/platform/kube"
 )
@@ -56,7 +57,7 @@ func (w *world) startOpen() {
 	must(w, w.store.JoinCluster(w.Context(), "default"))
 	log := &lockedBuffer{}
 	c := &controller.Controller{ID: "default", Store: w.store, Cluster: cluster, Registry: &registry, Builder: server + "/proa/builder:latest", RunImage: server + "/proa/run:latest",
-		Launcher: filepath.Join(dir, "launcher"), Timeout: 3 * time.Minute, Log: slog.New(slog.NewJSONHandler(log, nil)), Metrics: controller.NewMetrics(web.NewMetrics().Registry), Now: time.Now}
+		Programs: bits.Programs{Launcher: filepath.Join(dir, "launcher"), SFTP: filepath.Join(dir, "sftp")}, Timeout: 3 * time.Minute, Log: slog.New(slog.NewJSONHandler(log, nil)), Metrics: controller.NewMetrics(web.NewMetrics().Registry), Now: time.Now}
 	ctx, stop := context.WithCancel(w.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

@@ -35,6 +35,7 @@ type config struct {
 	Kubeconfig   string         `env:"KUBECONFIG" help:"File that says how to reach the cluster; without it, the pod we run in does."`
 	RegistryAt   []netip.Prefix `env:"PROA_REGISTRY_CIDRS" help:"Networks where stagings reach the registry; without them, its address, or none if it is a name."`
 	Launcher     string         `env:"PROA_LAUNCHER_FILE" required:"true" help:"The program launcher, built without cgo: pid 1 of every app container."`
+	SFTP         string         `env:"PROA_SFTP_FILE" required:"true" help:"The program sftp, built without cgo: copies files for those who log in to a container."`
 	Staging      time.Duration  `env:"PROA_STAGING_TIMEOUT" default:"15m" help:"How long staging an app may take."`
 	Gateway      []netip.Prefix `env:"PROA_GATEWAY_CIDRS" help:"Networks from which requests reach the ports of apps; without them nobody does."`
 	Blocked      []netip.Prefix `env:"PROA_BLOCKED_CIDRS" help:"Networks that apps do not reach; without them, all private and link-local ones."`
@@ -82,7 +83,7 @@ func serve(ctx context.Context) error {
 		return err
 	}
 	metrics := web.NewMetrics()
-	worker := &controller.Controller{ID: c.Cluster, Store: s, Cluster: cluster, Registry: registry, Builder: c.Builder, RunImage: c.RunImage, Launcher: c.Launcher,
+	worker := &controller.Controller{ID: c.Cluster, Store: s, Cluster: cluster, Registry: registry, Builder: c.Builder, RunImage: c.RunImage, Programs: bits.Programs{Launcher: c.Launcher, SFTP: c.SFTP},
 		Timeout: c.Staging, Log: log, Metrics: controller.NewMetrics(metrics.Registry), Now: time.Now}
 	inner, err := web.Listen(ctx, "the controller's metrics", c.Metrics)
 	if err != nil {
@@ -101,9 +102,14 @@ func (c *config) check() error {
 	}
 	problems = append(problems, c.Complete())
 	refuse(c.Staging < time.Minute, "PROA_STAGING_TIMEOUT must be at least 1m")
-	info, err := os.Stat(c.Launcher)
-	refuse(err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0, "PROA_LAUNCHER_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/launcher")
+	refuse(!isProgram(c.Launcher), "PROA_LAUNCHER_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/launcher")
+	refuse(!isProgram(c.SFTP), "PROA_SFTP_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/sftp")
 	return errors.Join(problems...)
+}
+
+func isProgram(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // connect makes the ways to the registry and to the cluster. Nothing is asked of them yet.

@@ -23,7 +23,7 @@ func TestLife(t *testing.T) {
 		t.Fatalf("the build is %+v\n%s", b, w.log(a.GUID))
 	}
 	log := w.log(a.GUID)
-	if !strings.HasPrefix(log, "[STG/0] Staging begins.\n") || !strings.Contains(log, "[STG/0] -----> detector\n") || !strings.Contains(log, "[STG/0] -----> exporter\n") {
+	if !strings.Contains(log, "[STG/0] Staging begins.\n") || !strings.Contains(log, "[STG/0] -----> detector\n") || !strings.Contains(log, "[STG/0] -----> exporter\n") {
 		t.Errorf("the log is\n%s", log)
 	}
 	d := get[platform.Droplet](w)(w.store.Droplet(t.Context(), admin, b.DropletGUID))
@@ -318,11 +318,12 @@ func TestSettings(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}
-	complete := []string{"PROA_CONTROLLER_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "PROA_CONTROLLER_KEYSET={}", "PROA_REGISTRY=registry.example.org", "PROA_LAUNCHER_FILE=" + filepath.Join(dir, "launcher")}
+	complete := []string{"PROA_CONTROLLER_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "PROA_CONTROLLER_KEYSET={}", "PROA_REGISTRY=registry.example.org", "PROA_LAUNCHER_FILE=" + filepath.Join(dir, "launcher"), "PROA_SFTP_FILE=" + filepath.Join(dir, "sftp")}
 	for want, got := range map[string]string{
 		"PROA_LAUNCHER_FILE":                       run(nil),
 		"PROA_STAGING_TIMEOUT must be at least 1m": run(append(complete, "PROA_STAGING_TIMEOUT=1s")),
 		"PROA_LAUNCHER_FILE must be a program":     run(append(complete, "PROA_LAUNCHER_FILE="+dir)),
+		"PROA_SFTP_FILE must be a program":         run(append(complete, "PROA_SFTP_FILE="+dir)),
 		"PROA_CONTROLLER_KEYSET:":                  run(complete),
 		"need each other":                          run(append(complete, "PROA_REGISTRY_USERNAME=proa")),
 		"PROA_GATEWAY_CIDRS":                       run(nil, "help"),

@@ -82,7 +82,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		race = "-race=true" // what is tested is the program
 	}
-	if err := errors.Join(build("", race, "../../cmd/controller"), build("CGO_ENABLED=0", "-ldflags=-s -w", "../../cmd/launcher", "../../engines/smoke/app")); err != nil {
+	if err := errors.Join(build("", race, "../../cmd/controller"), build("CGO_ENABLED=0", "-ldflags=-s -w", "../../cmd/launcher", "../../cmd/sftp", "../../engines/smoke/app")); err != nil {
 		return "", err
 	}
 	return dir, nil
@@ -122,7 +122,7 @@ func newWorld(t *testing.T) *world {
 	registry := &bits.Registry{Prefix: server + "/proa", Username: os.Getenv("PROA_REGISTRY_USERNAME"), Password: os.Getenv("PROA_REGISTRY_PASSWORD"), Transport: way}
 	w.packer = &bits.Packer{Registry: registry, Base: server + "/proa/run"}
 	w.env = append(os.Environ(), "PROA_CONTROLLER_DATABASE_URL="+url, "PROA_CONTROLLER_KEYSET="+string(keyset), "PROA_INSTALLATION="+w.installation,
-		"PROA_LAUNCHER_FILE="+filepath.Join(dir, "launcher"), "PROA_GATEWAY_CIDRS="+host+"/32", "PROA_STAGING_TIMEOUT=3m")
+		"PROA_LAUNCHER_FILE="+filepath.Join(dir, "launcher"), "PROA_SFTP_FILE="+filepath.Join(dir, "sftp"), "PROA_GATEWAY_CIDRS="+host+"/32", "PROA_STAGING_TIMEOUT=3m")
 	org := get[platform.Org](w)(w.store.CreateOrg(t.Context(), admin, platform.Org{Name: "org", Metadata: noted}))
 	w.space = get[platform.Space](w)(w.store.CreateSpace(t.Context(), admin, platform.Space{OrgGUID: org.GUID, Name: "space", Metadata: noted}))
 	t.Cleanup(func() {
@@ -130,8 +130,19 @@ func newWorld(t *testing.T) *world {
 			t.Log(w.try("get", "pods,statefulsets,events", "--all-namespaces", "-l", "proa.dev/installation="+w.installation))
 		}
 		t.Log(w.try("delete", "namespaces", "--wait=false", "-l", "proa.dev/installation="+w.installation))
+		w.letGo()
 	})
 	return w
+}
+
+// letGo frees the pods that a controller which is no more had held.
+func (w *world) letGo() {
+	for line := range strings.Lines(w.try("get", "pods", "--all-namespaces", "-l", "proa.dev/installation="+w.installation, "-o",
+		`jsonpath={range .items[?(@.metadata.finalizers)]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)) {
+		if f := strings.Fields(line); len(f) == 2 {
+			w.try("--namespace="+f[0], "patch", "pod", f[1], "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		}
+	}
 }
 
 // A process is a controller that runs. What it logs is in its log.
@@ -335,7 +346,7 @@ func (w *world) ended(b platform.Build) platform.Build {
 // log is the app's stream.
 func (w *world) log(app string) string {
 	w.Helper()
-	lines, err := w.store.Log(w.Context(), admin, app, 0, 1<<62, 10000, false)
+	lines, err := w.store.Log(w.Context(), admin, app, store.LogWindow{To: 1 << 62, Limit: 10000})
 	must(w, err)
 	var text strings.Builder
 	var last time.Time

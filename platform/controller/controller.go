@@ -27,7 +27,7 @@ type Controller struct {
 	Registry *bits.Registry
 	Builder  string        // image that apps are staged with
 	RunImage string        // image that staged apps run on, without our launcher
-	Launcher string        // file: pid 1 of every app container
+	Programs bits.Programs // what every app container has of us
 	Timeout  time.Duration // of a staging; 15 min when zero
 	Log      *slog.Logger
 	Metrics  *Metrics
@@ -129,6 +129,8 @@ type term struct {
 	recorded string               // of what was seen, when it was last written
 	full     time.Time            // when everything was last looked at
 	swept    time.Time
+	blocked  map[string]time.Time          // pods whose containers cannot be made, and since when
+	due      time.Time                     // when an instance that has crashed is to be looked at next; zero if none is
 	running  map[string]context.CancelFunc // stagings, by build
 	ended    chan string                   // builds whose staging is no longer looked after
 	stagings sync.WaitGroup
@@ -153,11 +155,14 @@ func (t *term) stop() {
 	}
 }
 
-// rest is how long to wait for a hint: until the next full pass, or until something that failed is due.
+// rest is how long to wait for a hint: until the next full pass, until something that failed is due, or an instance that has crashed.
 func (t *term) rest() time.Duration {
 	rest := t.full.Add(fullEvery).Sub(t.Now())
 	if due, any := t.delays.next(); any {
 		rest = min(rest, due.Sub(t.Now()))
+	}
+	if !t.due.IsZero() {
+		rest = min(rest, t.due.Sub(t.Now()))
 	}
 	return max(rest, 0)
 }

@@ -47,7 +47,7 @@ func TestJournal(t *testing.T) {
 			}
 		}
 	}
-	lines, err := s.Log(ctx, platform.Who{Scopes: []string{platform.ScopeAdmin}}, "a", 0, 1<<62, 1000, false)
+	lines, err := s.Log(ctx, platform.Who{Scopes: []string{platform.ScopeAdmin}}, "a", store.LogWindow{To: 1 << 62, Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,16 @@ type picture struct {
 	spaces   []platform.Space
 	wanted   []platform.Wanted
 	tasks    []store.Task
+	deaths   deaths
 }
 
 func (t *term) gather(ctx context.Context) (p picture, err error) {
 	now := t.Now()
 	p.full = now.Sub(t.full) >= fullEvery
 	p.seen = t.watch.Seen()
+	p.deaths.leaving, p.deaths.gone = t.watch.Leaving(), t.watch.Gone()
+	t.blocked = stillBlocked(t.blocked, p.seen, now)
+	p.deaths.blocked = t.blocked
 	if p.full {
 		if t.there, err = t.Cluster.Spaces(ctx); err != nil {
 			return p, err
@@ -47,6 +51,9 @@ func (t *term) gather(ctx context.Context) (p picture, err error) {
 	if p.tasks, err = t.Store.Stagings(ctx, t.ID); err != nil {
 		return p, err
 	}
+	if p.deaths.runs, p.deaths.exits, err = t.Store.Runs(ctx, t.ID, exitsOf(p)); err != nil {
+		return p, err
+	}
 	if p.full {
 		t.full = now
 	}
@@ -62,6 +69,7 @@ func (t *term) pass(ctx context.Context) error {
 	}
 	asked := map[string]bool{} // names of all that was to be done
 	t.actOnSpaces(ctx, p, asked)
+	p.seen = t.actOnCrashes(ctx, p, asked)
 	failed := t.actOnReleases(ctx, p, asked)
 	t.actOnStagings(ctx, p, asked)
 	t.delays.keep(asked)
@@ -251,5 +259,14 @@ func (t *term) sweep(ctx context.Context, p picture) error {
 		keep[w.Release.GUID] = true
 	}
 	t.swept = t.Now()
+	for more, n := true, 0; more && n < logSweeps; n++ {
+		var err error
+		if more, err = t.Store.SweepLog(ctx, t.Now()); err != nil {
+			return err
+		}
+	}
 	return t.Cluster.Sweep(ctx, keep)
 }
+
+// logSweeps is how many portions of old log lines go in one sweep; the rest goes with the next.
+const logSweeps = 20

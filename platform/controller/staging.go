@@ -85,7 +85,7 @@ func (c *Controller) stagingTools(ctx context.Context) (bits.Builder, string, er
 	if err != nil {
 		return builder, "", err
 	}
-	runImage, err := c.Registry.RunImage(ctx, c.RunImage, c.Launcher)
+	runImage, err := c.Registry.RunImage(ctx, c.RunImage, c.Programs)
 	if err != nil {
 		return builder, "", err
 	}
@@ -215,14 +215,14 @@ func (c *Controller) droplet(ctx context.Context, b platform.Staging, digest str
 	return &platform.Droplet{Image: d.Image, Stack: d.Stack, Processes: d.Processes, Buildpacks: d.Buildpacks}, nil
 }
 
-// stageDocker makes a droplet of an image that somebody else built: there is nothing to stage, but our launcher has to get into it.
+// stageDocker makes a droplet of an image that somebody else built: there is nothing to stage, but our programs have to get into it.
 func (c *Controller) stageDocker(ctx context.Context, task store.Task) error {
 	source := task.Package.Docker
 	found, err := c.Registry.DockerImage(ctx, source.Image, source.Username, source.Password)
 	if err != nil {
 		return c.conclude(ctx, task, nil, err)
 	}
-	image, err := c.Registry.Adopt(ctx, task.Build.AppGUID, found, source, c.Launcher)
+	image, err := c.Registry.Adopt(ctx, task.Build.AppGUID, found, source, c.Programs)
 	if err != nil {
 		return c.conclude(ctx, task, nil, err)
 	}

@@ -72,17 +72,6 @@ func (c *Cluster) Delete(ctx context.Context, namespace, name string) error {
 	return gone("delete "+name, c.apps.StatefulSets(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}))
 }
 
-// Replace ends one instance; the cluster places it anew at once. Nothing happens if it is another one by now.
-func (c *Cluster) Replace(ctx context.Context, namespace string, i platform.Instance) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err := c.core.Pods(namespace).Delete(ctx, i.Pod, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(i.PodUID)})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return gone("replace "+i.Pod, err)
-}
-
 // Stage begins a staging. A second time it changes nothing.
 func (c *Cluster) Stage(ctx context.Context, b platform.Staging) error {
 	objects, err := c.Settings.StagingObjects(b)

@@ -182,7 +182,7 @@ func TestStageAndRun(t *testing.T) {
 			t.Errorf("an instance reaches another past the gateway: %s", out)
 		}
 		first := watch.Seen()[0].Instances[1]
-		if err := w.Replace(t.Context(), w.namespace, first); err != nil {
+		if err := w.Bury(t.Context(), w.namespace, first); err != nil {
 			t.Fatal(err)
 		}
 		w.until(60*time.Second, "another instance in its place", func() error {
@@ -191,7 +191,7 @@ func TestStageAndRun(t *testing.T) {
 			}
 			return nil
 		})
-		if err := w.Replace(t.Context(), w.namespace, first); err != nil {
+		if err := w.Bury(t.Context(), w.namespace, first); err != nil {
 			t.Error("what is another instance by now:", err)
 		}
 	})

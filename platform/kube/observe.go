@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,7 +23,12 @@ import (
 type Watch struct {
 	sets, pods cache.Store
 	changed    chan struct{}
+
+	mu   sync.Mutex
+	gone []platform.Instance // pods that went lately, as they were last seen
 }
+
+const maxGone = 1000
 
 // Watch begins to follow the cluster until ctx ends, and returns once it has seen everything.
 func (c *Cluster) Watch(ctx context.Context) (*Watch, error) {
@@ -48,6 +54,33 @@ func (w *Watch) hint() {
 	}
 }
 
+// remember keeps how a pod was when it went: a pass may come too late to see it.
+func (w *Watch) remember(o any) {
+	if unknown, is := o.(cache.DeletedFinalStateUnknown); is {
+		o = unknown.Obj
+	}
+	p, is := o.(*watchedPod)
+	if !is {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone = append(w.gone, p.instance); len(w.gone) > maxGone {
+		w.gone = slices.Delete(w.gone, 0, len(w.gone)-maxGone)
+	}
+}
+
+// Gone is how pods that went lately were when they were last seen, by their uid. A pod that is not in it may have gone too.
+func (w *Watch) Gone() map[string]platform.Instance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make(map[string]platform.Instance, len(w.gone))
+	for _, i := range w.gone {
+		all[i.PodUID] = i
+	}
+	return all
+}
+
 func (w *Watch) informer(client rest.Interface, resource string, kind runtime.Object, selector string) (cache.Store, cache.Controller) {
 	return cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector }),
@@ -56,7 +89,7 @@ func (w *Watch) informer(client rest.Interface, resource string, kind runtime.Ob
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { w.hint() },
 			UpdateFunc: func(any, any) { w.hint() },
-			DeleteFunc: func(any) { w.hint() },
+			DeleteFunc: func(o any) { w.remember(o); w.hint() },
 		},
 	})
 }
@@ -71,6 +104,7 @@ type watchedSet struct {
 type watchedPod struct {
 	metav1.ObjectMeta
 	set      string
+	release  string
 	instance platform.Instance
 }
 
@@ -82,7 +116,7 @@ func digest(o any) (any, error) {
 	case *corev1.Pod:
 		// A StatefulSet names its pods after itself.
 		set := strings.TrimSuffix(o.Name, "-"+o.Labels[podIndex])
-		return &watchedPod{ObjectMeta: nameOf(o.ObjectMeta), set: o.Namespace + "/" + set, instance: instance(o)}, nil
+		return &watchedPod{ObjectMeta: nameOf(o.ObjectMeta), set: o.Namespace + "/" + set, release: o.Labels[LabelRelease], instance: instance(o)}, nil
 	}
 	return o, nil
 }
@@ -119,7 +153,29 @@ func (w *Watch) Seen() []platform.Seen {
 	return all
 }
 
-// with fills the places of a set. Pods that are about to leave have none.
+// Leaving is a pod that was told to go, or that is held: whatever its release, and whether that is still there.
+type Leaving struct {
+	Namespace string
+	Release   string
+	Due       time.Time // when it should have gone
+	Instance  platform.Instance
+}
+
+// Leaving lists them.
+func (w *Watch) Leaving() []Leaving {
+	var all []Leaving
+	for _, o := range w.pods.List() {
+		if p := o.(*watchedPod); p.DeletionTimestamp != nil {
+			all = append(all, Leaving{Namespace: p.Namespace, Release: p.release, Due: p.DeletionTimestamp.Time, Instance: p.instance})
+		}
+	}
+	slices.SortFunc(all, func(a, b Leaving) int {
+		return strings.Compare(a.Namespace+"/"+a.Instance.Pod, b.Namespace+"/"+b.Instance.Pod)
+	})
+	return all
+}
+
+// with fills the places of a set. Pods that are about to leave have none, unless they are held: then their time has not come.
 func (set *watchedSet) with(pods []*watchedPod) platform.Seen {
 	s := set.seen
 	s.Instances = make([]platform.Instance, s.Count)
@@ -127,7 +183,7 @@ func (set *watchedSet) with(pods []*watchedPod) platform.Seen {
 		s.Instances[index] = platform.Instance{Index: index, State: platform.InstanceDown, Since: set.made}
 	}
 	for _, p := range pods {
-		if i := p.instance; i.Index >= 0 && i.Index < s.Count && p.DeletionTimestamp == nil {
+		if i := p.instance; i.Index >= 0 && i.Index < s.Count && (p.DeletionTimestamp == nil || i.Held) {
 			s.Instances[i.Index] = i
 		}
 	}

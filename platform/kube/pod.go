@@ -48,14 +48,14 @@ func (s Settings) resources(memoryMB, diskMB int) corev1.ResourceRequirements {
 		Requests: corev1.ResourceList{
 			corev1.ResourceMemory:           mega(memoryMB * s.MemoryRequestPercent / 100),
 			corev1.ResourceEphemeralStorage: mega(diskMB * s.DiskRequestPercent / 100),
-			corev1.ResourceCPU:              *resource.NewMilliQuantity(int64(max(memoryMB*100/1024, 5)), resource.DecimalSI),
+			corev1.ResourceCPU:              *resource.NewMilliQuantity(int64(platform.MilliCPU(memoryMB)), resource.DecimalSI),
 		},
 	}
 }
 
 // What holds where a probe says nothing else, and how often an instance is asked until it is well.
 const (
-	defaultTimeout    = time.Minute
+	DefaultTimeout    = time.Minute
 	defaultInvocation = time.Second
 	defaultInterval   = 30 * time.Second
 	startupPeriod     = 1
@@ -67,7 +67,7 @@ func setProbes(c *corev1.Container, r platform.Release) {
 	if handler, asks := probe(r.Health, r.Ports); asks {
 		startup, alive := handler, handler
 		startup.PeriodSeconds = startupPeriod
-		startup.FailureThreshold = max(1, (seconds(r.Health.Timeout, defaultTimeout)+startupPeriod-1)/startupPeriod)
+		startup.FailureThreshold = max(1, (seconds(r.Health.Timeout, DefaultTimeout)+startupPeriod-1)/startupPeriod)
 		spread(&alive, r.Health)
 		c.StartupProbe, c.LivenessProbe = &startup, &alive
 	}

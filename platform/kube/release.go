@@ -1,14 +1,17 @@
 package kube
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -25,6 +28,14 @@ const (
 
 	// What launch needs at the most: 10 s between TERM and KILL, 5 s to die and 4 s for the last lines; and some to spare.
 	gracePeriod = 25
+
+	// A directory of the pod, which outlives its container.
+	podVolume = "pod"
+	podFolder = "/proa/pod"
+	podMark   = podFolder + "/started"
+
+	// How long an instance stays on a node that does not answer, before it is placed anew.
+	lostAfter = 30
 
 	maxVariable    = 128<<10 - 1 // the kernel's limit for one variable, its name and the zero byte included
 	maxEnvironment = 1<<20 - 4<<10
@@ -83,6 +94,7 @@ func (s Settings) appPod(r platform.Release) corev1.PodSpec {
 
 		Resources:                s.resources(r.MemoryMB, r.DiskMB),
 		SecurityContext:          confined(),
+		VolumeMounts:             []corev1.VolumeMount{{Name: podVolume, MountPath: podFolder}},
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
@@ -94,7 +106,15 @@ func (s Settings) appPod(r platform.Release) corev1.PodSpec {
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
 		TerminationGracePeriodSeconds: new(int64(gracePeriod)),
+		Tolerations:                   []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)},
+		Volumes: []corev1.Volume{{Name: podVolume, VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<20, resource.BinarySI)},
+		}}},
 	}
+}
+
+func away(taint string) corev1.Toleration {
+	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(lostAfter))}
 }
 
 var fitVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -135,7 +155,7 @@ func launchConfig(r platform.Release, env map[string]string) ([]byte, error) {
 		return launch.Process{Name: p.Name, Command: p.Command, Env: all, Memory: int64(p.MemoryMB) << 20}
 	}
 	l := r.Launch()
-	config := launch.Config{Process: l.Process, Launcher: cnbLauncher, Main: process(l.Main)}
+	config := launch.Config{Process: l.Process, Launcher: cnbLauncher, Main: process(l.Main), Mark: podMark, HoldSeconds: holdTime(r).Seconds()}
 	for _, p := range l.Sidecars {
 		config.Sidecars = append(config.Sidecars, process(p))
 	}
@@ -147,6 +167,14 @@ func launchConfig(r platform.Release, env map[string]string) ([]byte, error) {
 		return nil, fault.Unprocessable("Process '%s' cannot be launched. %s", r.ProcessType, err)
 	}
 	return text, nil
+}
+
+// holdTime leaves most of the time within which an instance must be well to the app.
+func holdTime(r platform.Release) time.Duration {
+	if _, asks := probe(r.Health, r.Ports); !asks {
+		return launch.DefaultHold
+	}
+	return min(launch.DefaultHold, cmp.Or(r.Health.Timeout, DefaultTimeout)/4)
 }
 
 // instanceEnvironment is what only the instance knows. It wins over the Secret.

@@ -15,6 +15,7 @@ import (
 // What holds where the configuration says nothing else.
 const (
 	DefaultGrace          = 10 * time.Second
+	DefaultHold           = 10 * time.Second
 	DefaultIndexFrom      = "CF_INSTANCE_INDEX"
 	DefaultTerminationLog = "/dev/termination-log"
 	DefaultSocket         = "@proa-launch" // abstract: no file, and out of reach from outside the pod's network namespace
@@ -41,6 +42,8 @@ type Config struct {
 	GraceSeconds   float64   `json:"grace_seconds,omitempty"`   // between TERM and KILL
 	TerminationLog string    `json:"termination_log,omitempty"` // where the exit record goes
 	Socket         string    `json:"socket,omitempty"`          // where status is asked; @ begins an abstract name
+	Mark           string    `json:"mark,omitempty"`            // a file that outlives the container, by which a restart in its place is known
+	HoldSeconds    float64   `json:"hold_seconds,omitempty"`    // that it waits after such a restart
 }
 
 // Process is the main process or a sidecar: a command line for a shell, or a program with its arguments and no shell.
@@ -97,6 +100,9 @@ func (c *Config) fillIn() {
 	if c.GraceSeconds == 0 {
 		c.GraceSeconds = DefaultGrace.Seconds()
 	}
+	if c.HoldSeconds == 0 {
+		c.HoldSeconds = DefaultHold.Seconds()
+	}
 }
 
 func (c *Config) check() error {
@@ -107,9 +113,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("The main process is named by its type; take the name %q away.", c.Main.Name)
 	case c.GraceSeconds < 0 || c.GraceSeconds > maxGrace.Seconds():
 		return fmt.Errorf("The grace period must be between 0 and %v.", maxGrace)
+	case c.HoldSeconds < 0 || c.HoldSeconds > DefaultHold.Seconds():
+		return fmt.Errorf("After a restart in its place, a container waits between 0 and %v.", DefaultHold)
 	case len(c.Sidecars) > maxSidecars:
 		return fmt.Errorf("There are %d sidecars; at most %d fit into a container.", len(c.Sidecars), maxSidecars)
-	case strings.ContainsRune(c.TerminationLog+c.Launcher+c.Socket, 0):
+	case strings.ContainsRune(c.TerminationLog+c.Launcher+c.Socket+c.Mark, 0):
 		return fmt.Errorf("A path in the launch configuration holds a NUL.")
 	}
 	if err := c.Main.check(c.Launcher != ""); err != nil {

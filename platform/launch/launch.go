@@ -57,7 +57,11 @@ func Run(cfg Config) int {
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(others, caught()...)
 	c.serve()
-	c.startAll()
+	if cfg.hold(stop) {
+		c.stop()
+	} else {
+		c.startAll()
+	}
 	for c.reap(); !c.ended(); {
 		select {
 		case <-c.children:

@@ -32,10 +32,14 @@ func (s *Store) Event(ctx context.Context, who platform.Who, guid string) (platf
 
 // record writes who did what to which record, in the transaction that does it.
 func record(ctx context.Context, tx pgx.Tx, who platform.Who, e platform.Event) error {
-	actor := who.Actor()
+	e.Actor = who.Actor()
+	return insertEvent(ctx, tx, e, who.RequestID)
+}
+
+func insertEvent(ctx context.Context, tx pgx.Tx, e platform.Event, request string) error {
 	_, err := tx.Exec(ctx, `insert into audit_events (guid, type, actor_guid, actor_type, actor_name, target_guid, target_type, target_name, space_guid, org_guid, request_id, data)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12)`,
-		platform.NewGUID(), e.Type, actor.GUID, actor.Type, actor.Name, e.Target.GUID, e.Target.Type, e.Target.Name, e.SpaceGUID, e.OrgGUID, who.RequestID, e.Data)
+		platform.NewGUID(), e.Type, e.Actor.GUID, e.Actor.Type, e.Actor.Name, e.Target.GUID, e.Target.Type, e.Target.Name, e.SpaceGUID, e.OrgGUID, request, e.Data)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", e.Type, err)
 	}
