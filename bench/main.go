@@ -22,7 +22,7 @@ import (
 )
 
 // figures are measured in this order.
-var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, startOne, pushAgain}
+var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, startOne, pushAgain, logSpeed, logStreams}
 
 // figure is something that is measured. It may take several lines to say.
 type figure struct {
@@ -37,6 +37,7 @@ type bench struct {
 	users    int
 	people   int
 	round    time.Duration
+	streams  time.Duration
 	root     string // of the module
 	dir      string // for what is built and written; deleted at the end
 }
@@ -56,6 +57,7 @@ func measure() error {
 	flag.IntVar(&b.users, "users", 1_000_000, "people in the directory that is walked through")
 	flag.IntVar(&b.people, "people", 1_000_000, "people who get a mail, after a hundredth and a tenth of them")
 	flag.DurationVar(&b.round, "round", 4*time.Second, "length of one of the rounds whose median counts")
+	flag.DurationVar(&b.streams, "streams", time.Minute, "how long the log streams are open")
 	flag.Usage = usage
 	flag.Parse()
 	chosen, err := choose(flag.Args())

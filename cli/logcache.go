@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/proa-dev/proa/kit/fault"
@@ -18,6 +20,40 @@ import (
 type logs struct {
 	client *v3.Client
 	app    string
+	only   logsOnly
+}
+
+// logsOnly narrows what is read. An API that does not know how to answers with more, so what it does not fit is passed over here too.
+type logsOnly struct{ process, instance, sidecar, source string }
+
+func (o logsOnly) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"process": o.process, "instance": o.instance, "sidecar": o.sidecar, "source_type": o.source} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+func (o logsOnly) fits(e v3.LogEnvelope) bool {
+	source := e.Tags["source_type"]
+	if o.source != "" && o.source != source {
+		return false
+	}
+	if o.process == "" && o.instance == "" && o.sidecar == "" {
+		return true
+	}
+	path, inApp := strings.CutPrefix(source, "APP/PROC/")
+	process, sidecar, _ := strings.Cut(path, "/SIDECAR/")
+	said := source == "API" && e.InstanceID == "" // about the lines that follow
+	return said || inApp && (o.process == "" || strings.EqualFold(o.process, process)) && (o.sidecar == "" || strings.EqualFold(o.sidecar, sidecar)) &&
+		(o.instance == "" || o.instance == e.InstanceID)
+}
+
+// fitting leaves only what is asked for.
+func (o logsOnly) fitting(batch []v3.LogEnvelope) []v3.LogEnvelope {
+	return slices.DeleteFunc(batch, func(e v3.LogEnvelope) bool { return !o.fits(e) })
 }
 
 const (
@@ -33,11 +69,12 @@ func (s *session) logsOf(app string) (*logs, error) {
 	}
 	c := *s.api
 	c.URL = u.Scheme + "://" + u.Host
-	return &logs{&c, app}, nil
+	return &logs{client: &c, app: app}, nil
 }
 
 func (l *logs) read(ctx context.Context, query url.Values) ([]v3.LogEnvelope, error) {
 	var reply v3.LogCacheRead
+	maps.Copy(query, l.only.query())
 	err := l.client.Call(ctx, http.MethodGet, "/api/v1/read/"+url.PathEscape(l.app)+"?"+query.Encode(), nil, &reply)
 	return reply.Envelopes.Batch, err
 }
@@ -51,7 +88,7 @@ func (l *logs) recent(ctx context.Context, limit int) ([]v3.LogEnvelope, error) 
 			continue
 		}
 		slices.Reverse(batch)
-		return batch, err
+		return l.only.fitting(batch), err
 	}
 }
 
@@ -85,7 +122,11 @@ func (l *logs) follow(ctx context.Context, from int64, every time.Duration, done
 			}
 		default:
 			failures = 0
-			f.take(batch, show)
+			f.take(batch, func(e v3.LogEnvelope) {
+				if l.only.fits(e) {
+					show(e)
+				}
+			})
 		}
 		if len(batch) >= logPage {
 			continue

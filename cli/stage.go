@@ -63,6 +63,7 @@ func (s *session) followStaging(ctx context.Context, a v3.App) (finish func()) {
 	l, err := s.logsOf(a.GUID)
 	var from int64
 	if err == nil {
+		l.only.source = "STG"
 		from, err = l.now(ctx)
 	}
 	if err != nil {

@@ -111,7 +111,8 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return run.Until(ctx, log, web.Part("metrics", inner, metrics.Handler(), log), web.Part("api", public, server.Handler(), log))
+	return run.Until(ctx, log, web.Part("metrics", inner, metrics.Handler(), log), web.Part("api", public, server.Handler(), log),
+		run.Part{Name: "log streams", Run: server.FollowLogs}) // the first to stop: the API waits for its requests, and streams have no end
 }
 
 // check refuses settings that would fail later.

@@ -88,6 +88,8 @@ func appPermissions() map[string]permission {
 
 		"GET /api/v1/info":        {ok: 200, may: everyone},
 		"GET /api/v1/read/{guid}": {path: onApp, ok: 200, may: seeSpace},
+		// Nobody looks after streams here: who comes so far may read. See TestLogStream.
+		"GET /v2/read": {query: func(f fixture) string { return "log&source_id=" + f.app }, ok: 503, may: seeSpace},
 	}
 	for _, path := range []string{"/v3/apps/{guid}", "/v3/processes/{guid}", "/v3/processes/{guid}/stats", "/v3/processes/{guid}/sidecars"} {
 		rows["GET "+path] = permission{path: onApp, ok: 200, may: seeSpace}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/proa-dev/proa/kit/web"
 	"github.com/proa-dev/proa/platform"
+	"github.com/proa-dev/proa/platform/store"
 	v3 "github.com/proa-dev/proa/platform/v3"
 )
 
@@ -42,10 +43,20 @@ func (s *Server) readLog(w http.ResponseWriter, r *http.Request, who platform.Wh
 	if types := q["envelope_types"]; len(types) > 0 && !slices.ContainsFunc(types, isLog) {
 		to = from // nothing is in between, and the app must be there all the same
 	}
-	lines, err := s.Store.Log(r.Context(), who, r.PathValue("guid"), from, to, limit, q.Get("descending") == "true")
+	filter, err := logFilter(q)
 	if err != nil {
 		return err
 	}
+	place, err := s.Store.LogPlace(r.Context(), who, r.PathValue("guid"))
+	if err != nil {
+		return err
+	}
+	window := store.LogWindow{From: from, To: to, Limit: limit, Descending: q.Get("descending") == "true", Filter: filter}
+	read, err := s.readWindow(r.Context(), who, place, window)
+	if err != nil {
+		return err
+	}
+	lines := read.lines
 	batch := v3.LogBatch{Batch: make([]v3.LogEnvelope, len(lines))}
 	for i, l := range lines {
 		batch.Batch[i] = envelope(l)

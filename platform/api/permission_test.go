@@ -34,6 +34,7 @@ var (
 // if that is set: to those the record does not exist.
 type permission struct {
 	path  func(f fixture) string // nil: the pattern as it is
+	query func(f fixture) string // behind it
 	body  func(f fixture) any
 	ok    int
 	may   []string
@@ -126,6 +127,9 @@ func (p permission) pathOf(pattern string, f fixture) string {
 	path = strings.TrimSuffix(path, "{$}")
 	if p.path != nil {
 		path = strings.ReplaceAll(path, "{guid}", p.path(f))
+	}
+	if p.query != nil {
+		path += "?" + p.query(f)
 	}
 	path = strings.ReplaceAll(path, "{type}", "web")
 	if strings.HasPrefix(path, "/v3/spaces/") || strings.HasPrefix(path, "/v3/apps/") {

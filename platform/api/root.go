@@ -14,7 +14,7 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request, _ platform.Who) er
 	auth := &v3.Link{Href: strings.TrimSuffix(s.Auth.String(), "/")}
 	links := v3.Links{
 		"self": s.link(""), "cloud_controller_v2": nil, "cloud_controller_v3": {Href: s.at("/v3"), Meta: map[string]any{"version": v3.Version}},
-		"login": auth, "uaa": auth, "log_cache": s.link(""), "logging": nil, "log_stream": nil, "app_ssh": nil, "network_policy_v0": nil, "network_policy_v1": nil,
+		"login": auth, "uaa": auth, "log_cache": s.link(""), "logging": nil, "log_stream": s.link(""), "app_ssh": nil, "network_policy_v0": nil, "network_policy_v1": nil,
 		"routing": nil, "credhub": nil,
 	}
 	if s.Offer.SSH.Address != "" {

@@ -158,6 +158,7 @@ func (s *Server) staging() []route {
 func (s *Server) logs() []route {
 	return []route{
 		{pattern: "GET /api/v1/info", open: "clients ask which release to speak before they read", handler: s.getLogCache},
-		{pattern: "GET /api/v1/read/{guid}", query: []string{"start_time", "end_time", "envelope_types", "limit", "descending", "name_filter"}, handler: s.readLog},
+		{pattern: "GET /api/v1/read/{guid}", query: []string{"start_time", "end_time", "envelope_types", "limit", "descending", "name_filter", "process", "instance", "sidecar", "source_type"}, handler: s.readLog},
+		{pattern: "GET /v2/read", query: logQuery(), room: streamRoom(), lasts: true, handler: s.streamLog},
 	}
 }

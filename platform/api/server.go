@@ -2,6 +2,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -33,8 +34,11 @@ type Server struct {
 	Metrics   *web.Metrics
 	Proxies   []netip.Prefix
 
-	app *web.App
-	met met
+	streams logHub
+
+	app   *web.App
+	met   met
+	meter *kube.Meter
 }
 
 // Offer is what apps can be built and reached with here, given when a process starts.
@@ -71,6 +75,7 @@ var Audience = []string{"cloud_controller"}
 func (s *Server) Handler() http.Handler {
 	s.app = &web.App{Log: s.Log, Fault: s.fault, Ready: s.Store.Ping, Explain: pg.Fault, Proxies: s.Proxies, Metrics: s.Metrics}
 	s.app.Health()
+	s.meter = kube.NewMeter()
 	for _, r := range s.routes() {
 		s.app.HandleIn(r.room, r.pattern, s.guard(r))
 	}
@@ -84,6 +89,7 @@ type route struct {
 	open    string
 	query   []string
 	room    web.Room // for a request that is larger than most; zero: as for all
+	lasts   bool     // it goes on until the token expires
 	handler func(http.ResponseWriter, *http.Request, platform.Who) error
 }
 
@@ -102,6 +108,11 @@ func (s *Server) guard(r route) web.Handler {
 			}
 			if err := s.meet(req, who); err != nil {
 				return err
+			}
+			if r.lasts {
+				ctx, cancel := context.WithDeadlineCause(req.Context(), claims.Expires.Time(), errTokenExpired)
+				defer cancel()
+				req = req.WithContext(ctx)
 			}
 		}
 		if err := known(req.URL.Query(), r.query); err != nil {

@@ -19,7 +19,7 @@ const unprocessable = "CF-UnprocessableEntity"
 func TestRoot(t *testing.T) {
 	w := newWorld(t)
 	want := `{"links":{"app_ssh":null,"cloud_controller_v2":null,"cloud_controller_v3":{"href":"URL/v3","meta":{"version":"3.211.0"}},"credhub":null,` +
-		`"log_cache":{"href":"URL"},"log_stream":null,"logging":null,"login":{"href":"http://auth.test"},"network_policy_v0":null,"network_policy_v1":null,` +
+		`"log_cache":{"href":"URL"},"log_stream":{"href":"URL"},"logging":null,"login":{"href":"http://auth.test"},"network_policy_v0":null,"network_policy_v1":null,` +
 		`"routing":null,"self":{"href":"URL"},"uaa":{"href":"http://auth.test"}}}`
 	if got := w.call(http.MethodGet, "/", "", nil); got.status != 200 || got.body != strings.ReplaceAll(want, "URL", w.url) {
 		t.Errorf("got %d %s", got.status, got.body)

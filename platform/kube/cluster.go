@@ -15,7 +15,9 @@ import (
 type Cluster struct {
 	Settings Settings
 
+	config     *rest.Config
 	core       *coreclient.CoreV1Client
+	logs       *coreclient.CoreV1Client // for what people read: it does not take turns with what makes apps run
 	apps       *appsclient.AppsV1Client
 	networking *networkingclient.NetworkingV1Client
 }
@@ -36,9 +38,14 @@ func Connect(kubeconfig string, settings Settings) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read cluster configuration: %w", err)
 	}
-	c := &Cluster{Settings: settings.Defaults()}
+	c := &Cluster{Settings: settings.Defaults(), config: config}
 	if c.core, err = coreclient.NewForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("core client: %w", err)
+	}
+	often := rest.CopyConfig(config)
+	often.QPS, often.Burst = 500, 1000 // many may follow logs at once, and the API server takes turns by itself
+	if c.logs, err = coreclient.NewForConfigAndClient(often, client); err != nil {
+		return nil, fmt.Errorf("log client: %w", err)
 	}
 	if c.apps, err = appsclient.NewForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("apps client: %w", err)

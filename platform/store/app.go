@@ -33,7 +33,13 @@ func (s *Store) recordApp(ctx context.Context, tx pgx.Tx, who platform.Who, kind
 	if data != nil {
 		e = e.With(data)
 	}
-	return record(ctx, tx, who, e)
+	if err := record(ctx, tx, who, e); err != nil {
+		return err
+	}
+	if text := platform.AppChange(kind, a.Name, data); text != "" {
+		return say(ctx, tx, a.GUID, text)
+	}
+	return nil
 }
 
 // Apps lists apps.
