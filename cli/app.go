@@ -156,46 +156,5 @@ func (s *session) printProcess(p running) {
 		s.say("There are no running instances of this process.")
 		return
 	}
-	lines := make([][]string, len(p.Stats))
-	for n, i := range p.Stats {
-		since, details := "-", ""
-		if i.State == "RUNNING" || i.State == "STARTING" {
-			since = age(time.Duration(i.Uptime) * time.Second)
-		}
-		if i.Details != nil {
-			details = clean(*i.Details)
-		}
-		lines[n] = []string{fmt.Sprintf("#%d", i.Index), s.ofState(i.State), since, percent(i.Usage.CPU),
-			measured(i.Usage.Memory) + " of " + size(i.MemoryQuota), measured(i.Usage.Disk) + " of " + size(i.DiskQuota), details}
-	}
-	s.table(s.Out, []string{"", "state", "for", "cpu", "memory", "disk", "details"}, lines)
-}
-
-// percent is a share of a processor, if anybody has measured it.
-func percent(share *float64) string {
-	if share == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f%%", *share*100)
-}
-
-// measured is a size, if anybody has measured it.
-func measured(bytes *int64) string {
-	if bytes == nil {
-		return "-"
-	}
-	return size(*bytes)
-}
-
-// size is a number of bytes as people read it, in powers of 1024.
-func size(n int64) string {
-	for _, u := range []struct {
-		unit int64
-		name string
-	}{{1 << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}} {
-		if n >= u.unit {
-			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(u.unit)), ".0") + u.name
-		}
-	}
-	return fmt.Sprintf("%dB", max(n, 0))
+	s.printInstances(p.Stats)
 }

@@ -60,8 +60,8 @@ func (s *session) comeUp(ctx context.Context, a v3.App, w waiting) error {
 		}
 		view.show(s.instanceLines(all), tally(all))
 		done, crashed := settled(all, w.first)
-		if crashed != "" {
-			verdict = failed("proa logs "+shell(a.Name)+" --recent", "The process %s of app %s did not start: all of its instances crashed.", crashed, a.Name)
+		if crashed != nil {
+			verdict = failed("proa logs "+shell(a.Name)+" --recent", "The process %s of app %s did not start: all of its instances crashed.%s", crashed.Type, a.Name, whyCrashed(*crashed))
 			break
 		}
 		if done {
@@ -85,40 +85,75 @@ func (s *session) comeUp(ctx context.Context, a v3.App, w waiting) error {
 	return err
 }
 
-// settled tells whether nothing is about to change any more, and the process of which all instances crashed. One that crashed is
-// started again by the platform, now and then with success, but nobody should wait for that.
-func settled(all []v3.InstanceStats, first bool) (done bool, crashed string) {
-	type count struct{ total, up, crashed int }
+// settled tells whether nothing is about to change any more, and an instance of a process of which all crashed.
+func settled(all []v3.InstanceStats, first bool) (done bool, crashed *v3.InstanceStats) {
+	type count struct {
+		total, up, lost int
+		last            v3.InstanceStats
+	}
 	counts := map[string]count{}
 	for _, i := range all {
 		c := counts[i.Type]
 		c.total++
-		switch i.State {
-		case "RUNNING":
+		switch {
+		case steady(i):
 			c.up++
-		case "CRASHED":
-			c.crashed++
+		case hopeless(i):
+			c.lost++
+			c.last = i
 		}
 		counts[i.Type] = c
 	}
 	done = true
-	for kind, c := range counts {
-		if c.crashed == c.total {
-			return false, kind
+	for _, c := range counts {
+		if c.lost == c.total {
+			return false, &c.last
 		}
-		if c.up+c.crashed < c.total && (!first || c.up == 0) {
+		if c.up+c.lost < c.total && (!first || c.up == 0) {
 			done = false
 		}
 	}
-	return done, ""
+	return done, nil
+}
+
+// steadyAfter is how many seconds an instance that has crashed must run to be believed: it may be about to do so again.
+const steadyAfter = 5
+
+func steady(i v3.InstanceStats) bool {
+	return i.State == "RUNNING" && (as(i.Crashes) == 0 || i.Uptime >= steadyAfter)
+}
+
+// hopeless tells whether nobody should wait for an instance. The platform starts one that crashed again, the first times at once: one
+// crash is not the end. A Cloud Foundry does not say how often it was, so any counts.
+func hopeless(i v3.InstanceStats) bool {
+	return i.State == "CRASHED" && (i.Crashes == nil || *i.Crashes >= 2 || i.NextTry != nil)
+}
+
+// whyCrashed says how an instance ended, if that is known.
+func whyCrashed(i v3.InstanceStats) string {
+	if why := ending(i); why != "" {
+		return fmt.Sprintf(" Instance %d: %s.", i.Index, strings.TrimRight(why, "."))
+	}
+	return ""
+}
+
+// ending is how the last run of an instance ended, or why it is not there.
+func ending(i v3.InstanceStats) string {
+	if i.LastExit != nil && i.State != "RUNNING" {
+		return clean(i.LastExit.Description)
+	}
+	return clean(as(i.Details))
 }
 
 func (s *session) instanceLines(all []v3.InstanceStats) []string {
 	lines := make([]string, len(all))
 	for n, i := range all {
-		details := ""
-		if i.Details != nil {
-			details = s.dim("  " + clean(*i.Details))
+		details := ending(i)
+		if n := as(i.Crashes); n > 0 && i.State != "RUNNING" {
+			details = fmt.Sprintf("crash %d: %s", n, details)
+		}
+		if details != "" {
+			details = s.dim("  " + details)
 		}
 		state := s.ofState(i.State)
 		lines[n] = fmt.Sprintf("  %s #%-3d %s%s%s", clean(i.Type), i.Index, state, strings.Repeat(" ", max(0, 8-width(state))), details)
@@ -132,8 +167,8 @@ func tally(all []v3.InstanceStats) string {
 	for _, i := range all {
 		if i.State == "RUNNING" {
 			up++
-		} else if i.Details != nil && *i.Details != "" {
-			why = ": " + clean(*i.Details)
+		} else if said := ending(i); said != "" {
+			why = ": " + said
 		}
 	}
 	crashed := 0

@@ -107,21 +107,96 @@ func TestLiveView(t *testing.T) {
 }
 
 func TestSettled(t *testing.T) {
+	states := map[rune]string{'R': "RUNNING", 'r': "RUNNING", 'S': "STARTING", 'C': "CRASHED", 'D': "DOWN"} // r: only just
+	next := v3.Time(time.Now().Add(time.Minute))
 	for _, c := range []struct {
 		states  string
+		crashes int // below zero: a Cloud Foundry, which does not say
+		waits   bool
 		first   bool
 		done    bool
 		crashed bool
 	}{
-		{"", false, true, false}, {"R", false, true, false}, {"RS", false, false, false}, {"RS", true, true, false}, {"SS", true, false, false},
-		{"RC", false, true, false}, {"CC", false, false, true}, {"CS", false, false, false}, {"D", false, false, false},
+		{states: "", done: true}, {states: "R", done: true}, {states: "RS"}, {states: "RS", first: true, done: true}, {states: "SS", first: true}, {states: "D"},
+		{states: "C", crashes: -1, crashed: true}, {states: "CC", crashes: -1, crashed: true}, {states: "CS", crashes: -1}, {states: "RC", crashes: -1, done: true},
+		{states: "CC", crashes: 1}, {states: "CC", crashes: 2, crashed: true}, {states: "CC", crashes: 1, waits: true, crashed: true}, {states: "CS", crashes: 3, waits: true},
+		{states: "SS", crashes: 3}, {states: "RC", crashes: 1}, {states: "RC", crashes: 4, waits: true, done: true}, {states: "RC", crashes: 1, first: true, done: true},
+		{states: "r", done: true}, {states: "r", crashes: 1}, {states: "rC", crashes: 1}, {states: "R", crashes: 1, done: true}, {states: "r", crashes: -1, done: true},
 	} {
 		var all []v3.InstanceStats
 		for _, s := range c.states {
-			all = append(all, v3.InstanceStats{Type: "web", State: map[rune]string{'R': "RUNNING", 'S': "STARTING", 'C': "CRASHED", 'D': "DOWN"}[s]})
+			i := v3.InstanceStats{Type: "web", State: states[s]}
+			if c.crashes >= 0 {
+				i.Crashes = &c.crashes
+			}
+			if s == 'R' {
+				i.Uptime = 10
+			}
+			if c.waits && s == 'C' {
+				i.NextTry = &next
+			}
+			all = append(all, i)
 		}
-		if done, crashed := settled(all, c.first); done != c.done || (crashed != "") != c.crashed {
-			t.Errorf("%s: %v, %q", c.states, done, crashed)
+		if done, crashed := settled(all, c.first); done != c.done || (crashed != nil) != c.crashed {
+			t.Errorf("%+v: %v, %+v", c, done, crashed)
+		}
+	}
+}
+
+func TestInstances(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(ago time.Duration) *v3.Time { return new(v3.Time(now.Add(-ago))) }
+	exit := &v3.LastExit{Description: "APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1", At: *at(12 * time.Second)}
+	all := []v3.InstanceStats{
+		{Type: "web", Index: 0, State: "RUNNING", Uptime: 190, MemoryQuota: 128 << 20, DiskQuota: 64 << 20, Crashes: new(0),
+			Usage: v3.AppUsage{CPU: new(0.989), Memory: new(int64(33894400)), Disk: new(int64(20013056))},
+			Processes: []v3.ProcessStats{{Type: "main", Name: "web", PID: 14, State: "running", Since: at(190 * time.Second), CPU: new(0.001), Memory: 1 << 20, Reserved: 64 << 20},
+				{Type: "sidecar", Name: "the\x1b[2J glutton", PID: 15, State: "running", Since: at(190 * time.Second), CPU: new(0.988), Memory: 33 << 20}}},
+		{Type: "web", Index: 1, State: "CRASHED", Uptime: 12, MemoryQuota: 128 << 20, DiskQuota: 64 << 20, Crashes: new(4), LastExit: exit, NextTry: at(-23 * time.Second), Details: new("as it is in Cloud Foundry")},
+		{Type: "web", Index: 2, State: "RUNNING", Uptime: 5, MemoryQuota: 128 << 20, DiskQuota: 64 << 20, Crashes: new(1), LastExit: exit},
+		{Type: "web", Index: 10, State: "DOWN", MemoryQuota: 128 << 20, DiskQuota: 64 << 20, Crashes: new(0), Details: new("0/2 nodes are available: 2 Insufficient memory. Ask the operator for a larger cluster, or scale down.")},
+	}
+	const want = `               state    for  cpu    memory         disk
+#0             running  3m   98.9%  32.3M of 128M  19.1M of 64M
+  web          pid 14   3m   0.1%   1M of 64M
+  the glutton  pid 15   3m   98.8%  33M
+#1             crashed  12s  -      - of 128M      - of 64M
+#2             running  5s   -      - of 128M      - of 64M
+#10            down     -    -      - of 128M      - of 64M
+#1  crashed 4 times, restarts in 23s
+    last exit 12s ago: APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1
+#2  crashed once
+    last exit 12s ago: APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1
+#10  0/2 nodes are available: 2 Insufficient memory. Ask the operator for a
+     larger cluster, or scale down.
+`
+	for _, columns := range []int{40, 80, 200} {
+		e, out := terminal(columns)
+		e.Now, e.Colour = func() time.Time { return now }, columns == 200
+		(&session{Env: e}).printInstances(all)
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			if width(line) > columns {
+				t.Errorf("on %d columns a line takes %d: %q", columns, width(line), line)
+			}
+		}
+		if columns == 80 && out.String() != want {
+			t.Errorf("got\n%swant\n%s", out, want)
+		}
+		if columns == 200 {
+			contains(t, out.String(), "\x1b[32mrunning\x1b[0m", "\x1b[31mcrashed\x1b[0m", "available: 2 Insufficient memory. Ask the operator for a larger cluster, or scale down.\n")
+		}
+	}
+}
+
+// What the wait for an app says when it fails.
+func TestWhyCrashed(t *testing.T) {
+	exit := &v3.LastExit{Description: "APP/PROC/WEB: Exited with status 1"}
+	for want, i := range map[string]v3.InstanceStats{
+		"": {State: "CRASHED"}, " Instance 2: Gone.": {Index: 2, State: "CRASHED", Details: new("Gone.")},
+		" Instance 0: APP/PROC/WEB: Exited with status 1.": {State: "CRASHED", LastExit: exit, Details: new("Exited. Restarts in 3s.")},
+	} {
+		if got := whyCrashed(i); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
