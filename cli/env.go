@@ -22,6 +22,9 @@ type Env struct {
 	Colour    bool       // on Out; Err follows it
 	Width     func() int // of the terminal; 0 if there is none
 	Hidden    func(context.Context) (string, error)
+	Raw       func() (restore func(), err error)             // lets every key through as it is, until it is put back
+	Size      func() (columns, rows int)                     // of the terminal that is typed at
+	Resized   func() (changed <-chan os.Signal, stop func()) // tells when it has another size
 	Getenv    func(string) string
 	Dir       string // where the person stands
 	Home      string // the directory of the configuration
@@ -44,6 +47,8 @@ func System(version string) *Env {
 		Colour: out && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Width:  func() int { return terminalWidth(os.Stdout) },
 		Hidden: func(ctx context.Context) (string, error) { return readHidden(ctx, os.Stdin) },
+		Raw:    func() (func(), error) { return makeRaw(os.Stdin) },
+		Size:   func() (int, int) { return terminalSize(os.Stdin) }, Resized: resized,
 		Getenv: os.Getenv, Dir: dir, Home: configHome(os.Getenv),
 		Now: time.Now, Poll: time.Second, Transport: http.DefaultTransport, Version: version,
 	}

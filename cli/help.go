@@ -137,6 +137,7 @@ func commands() []command {
 		loginCommand, authCommand, logoutCommand, targetCommand, apiCommand, tokenCommand,
 		pushCommand, createAppCommand, applyManifestCommand, appsCommand, appCommand, startCommand, stopCommand, restartCommand, restageCommand,
 		scaleCommand, deleteCommand, envCommand, setEnvCommand, unsetEnvCommand, eventsCommand, logsCommand,
+		sshCommand, sshCodeCommand, enableSSHCommand, disableSSHCommand, sshEnabledCommand, allowSpaceSSHCommand, disallowSpaceSSHCommand, spaceSSHAllowedCommand,
 		createOrgCommand, orgsCommand, createSpaceCommand, spacesCommand,
 		createUserCommand, setOrgRoleCommand, setSpaceRoleCommand, createClientCommand, clientsCommand, deleteClientCommand,
 		curlCommand, completionCommand(), helpCommand(), versionCommand,

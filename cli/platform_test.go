@@ -29,7 +29,7 @@ func (w *world) routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /{$}": func(rw http.ResponseWriter, _ *http.Request) {
 			link := map[string]string{"href": w.URL}
-			w.say(rw, http.StatusOK, map[string]any{"links": map[string]any{"login": link, "uaa": link, "log_cache": link, "logging": nil,
+			w.say(rw, http.StatusOK, map[string]any{"links": map[string]any{"login": link, "uaa": link, "log_cache": link, "logging": nil, "app_ssh": w.ssh.link(),
 				"cloud_controller_v3": map[string]any{"href": w.URL + "/v3", "meta": map[string]string{"version": v3.Version}}}})
 		},
 		"GET /login": fixed(http.StatusOK, map[string]any{"prompts": map[string]any{

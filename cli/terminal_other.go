@@ -14,6 +14,14 @@ func isTerminal(*os.File) bool { return false }
 
 func terminalWidth(*os.File) int { return 0 }
 
+func terminalSize(*os.File) (columns, rows int) { return 0, 0 }
+
+func resized() (changed <-chan os.Signal, stop func()) { return nil, func() {} }
+
+func makeRaw(*os.File) (restore func(), err error) {
+	return nil, errors.New("a terminal cannot be passed on here: use proa ssh -T")
+}
+
 func readHidden(context.Context, *os.File) (string, error) {
 	return "", errors.New("a password cannot be asked for here: give it as PROA_PASSWORD")
 }

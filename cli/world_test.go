@@ -34,6 +34,7 @@ type world struct {
 	fails    string // why staging fails
 	states   []string
 	broken   bool // no log can be read
+	ssh      sshWorld
 }
 
 func newWorld(t *testing.T) *world {
@@ -42,8 +43,10 @@ func newWorld(t *testing.T) *world {
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
 		w.refuse(rw, http.StatusNotFound, "CF-NotFound", "Unknown request")
 	})
-	for pattern, reply := range w.routes() {
-		mux.HandleFunc(pattern, reply)
+	for _, routes := range []map[string]http.HandlerFunc{w.routes(), w.sshRoutes()} {
+		for pattern, reply := range routes {
+			mux.HandleFunc(pattern, reply)
+		}
 	}
 	w.Server = httptest.NewServer(w.guard(mux))
 	t.Cleanup(w.Close)
@@ -110,7 +113,13 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request) {
 // run runs a command there and gives what it wrote and its exit code.
 func (w *world) run(args ...string) (out, errs string, code int) {
 	w.t.Helper()
-	var o, e bytes.Buffer
+	return w.runIn(w.t.Context(), func(*Env) {}, args...)
+}
+
+// runIn is run in a world that is changed, until a context ends.
+func (w *world) runIn(ctx context.Context, change func(*Env), args ...string) (out, errs string, code int) {
+	w.t.Helper()
+	var o, e shared
 	env := &Env{
 		In: strings.NewReader(""), Out: &o, Err: &e, Width: func() int { return 80 }, Getenv: func(name string) string { return w.env[name] },
 		Hidden: func(context.Context) (string, error) { return "", io.EOF },
@@ -119,8 +128,27 @@ func (w *world) run(args ...string) (out, errs string, code int) {
 	if dir := w.env["DIR"]; dir != "" {
 		env.Dir = dir
 	}
-	code = Run(w.t.Context(), env, args)
+	change(env)
+	code = Run(ctx, env, args)
 	return o.String(), e.String(), code
+}
+
+// shared is a buffer that several may write to.
+type shared struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(b)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
 }
 
 // ok is run for a command that must work.

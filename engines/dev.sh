@@ -15,7 +15,7 @@ root=$(realpath "$(dirname "$0")/..")
 run=$(realpath -m "${PROA_RUN:-$root/.run}")
 postgres=$root/engines/postgres/run.sh
 postfix=$root/engines/postfix/run.sh
-parts=(auth notify api controller) # in the order they start
+parts=(auth notify api controller ssh) # in the order they start
 auth_listen=${PROA_AUTH_LISTEN:-127.0.0.1:8081}
 auth_metrics=${PROA_AUTH_METRICS_LISTEN:-127.0.0.1:9081}
 auth_url=http://$auth_listen
@@ -27,6 +27,8 @@ api_listen=${PROA_API_LISTEN:-127.0.0.1:8080}
 api_metrics=${PROA_API_METRICS_LISTEN:-127.0.0.1:9080}
 api_url=http://$api_listen
 controller_metrics=${PROA_CONTROLLER_METRICS_LISTEN:-127.0.0.1:9083}
+ssh_listen=${PROA_SSH_LISTEN:-127.0.0.1:2222}
+ssh_metrics=${PROA_SSH_METRICS_LISTEN:-127.0.0.1:9084}
 
 say() { printf '%s\n' "$*"; }
 die() {
@@ -238,25 +240,30 @@ up_notify() {
 }
 
 build() { # PROGRAM [NAME=value...]
-	local program=$1
+	local program=$1 name=$1
+	case $program in ssh | sftp) name=proa-$program ;; esac # bin/ comes first on the PATH of .run/env, and there are others of these names
 	shift
-	(umask 022 && cd "$root" && env "$@" go build -buildvcs=false -o "bin/$program" "./cmd/$program" 9>&-) ||
+	(umask 022 && cd "$root" && env "$@" go build -buildvcs=false -o "bin/$name" "./cmd/$program" 9>&-) ||
 		die "$program does not build. Mend what the compiler says above, then run make up again."
 }
 
 cluster() { (umask 022 && cd "$root" && go build -buildvcs=false -o bin/cluster ./engines/cluster && bin/cluster "$@" 9>&-); }
 
 up_platform() {
-	local secrets=$run/secrets host
+	local secrets=$run/secrets host host_key
 	cluster up || die "The cluster is not up. Mend what is said above, then run make up again."
 	# shellcheck source=/dev/null
 	. "$run/cluster.env"
 	build api
 	build controller
 	build launcher CGO_ENABLED=0
+	build sftp CGO_ENABLED=0
+	build ssh
 	build proa
 	host=${PROA_REGISTRY%:*}
 	secret api-keyset "$root/bin/auth" keyset new
+	secret ssh-host-key "$root/bin/proa-ssh" key
+	host_key=$(PROA_SSH_HOST_KEY_FILE="$secrets/ssh-host-key" "$root/bin/proa-ssh" fingerprint)
 	keep "$secrets/registry-password" <<<"$PROA_REGISTRY_PASSWORD"
 	"$postgres" create dev proa_platform
 	"$postgres" url dev proa_platform | keep "$secrets/platform-database-url"
@@ -270,6 +277,8 @@ up_platform() {
 		PROA_AUTH_URL="$auth_url" \
 		PROA_API_CLIENT_SECRET_FILE="$secrets/api-client-secret" \
 		PROA_APPS_DOMAIN="$PROA_APPS_DOMAIN" \
+		PROA_SSH_ADDRESS="$ssh_listen" \
+		PROA_SSH_FINGERPRINT="$host_key" \
 		KUBECONFIG="$KUBECONFIG" \
 		PROA_REGISTRY="$PROA_REGISTRY" \
 		PROA_REGISTRY_USERNAME="$PROA_REGISTRY_USERNAME" \
@@ -286,10 +295,21 @@ up_platform() {
 		PROA_REGISTRY_PASSWORD_FILE="$secrets/registry-password" \
 		PROA_REGISTRY_CA_FILE="$PROA_REGISTRY_CA_FILE" \
 		PROA_LAUNCHER_FILE="$root/bin/launcher" \
+		PROA_SFTP_FILE="$root/bin/proa-sftp" \
 		PROA_GATEWAY_CIDRS="$host/32" \
 		"$root/bin/controller"
+	part_start ssh "$ssh_listen" \
+		PROA_SSH_LISTEN="$ssh_listen" \
+		PROA_SSH_METRICS_LISTEN="$ssh_metrics" \
+		PROA_SSH_HOST_KEY_FILE="$secrets/ssh-host-key" \
+		PROA_SSH_DATABASE_URL_FILE="$secrets/platform-database-url" \
+		PROA_AUTH_URL="$auth_url" \
+		PROA_SSH_CLIENT_SECRET_FILE="$secrets/ssh-client-secret" \
+		KUBECONFIG="$KUBECONFIG" \
+		"$root/bin/proa-ssh"
 	part_ready api "$api_url/readyz"
 	part_ready controller "http://$controller_metrics/readyz"
+	part_ready ssh "http://$ssh_metrics/readyz"
 }
 
 write_env() {
@@ -303,6 +323,7 @@ write_env() {
 		! with_mail || echo "export PROA_MAIL_DIR='$("$postfix" mail dev)'"
 		! with_platform || {
 			echo "export PROA_API_URL='$api_url'"
+			echo "export PROA_SSH_ADDR='$ssh_listen'"
 			cat "$run/cluster.env"
 			echo "PATH='$root/bin':\$PATH"
 		}

@@ -90,6 +90,16 @@ func TestRefusals(t *testing.T) {
 		{[]string{"run"}, exitConfig, "no command"},
 		{[]string{"run", "/no/such/file"}, exitConfig, "cannot be read"},
 		{[]string{"status", "@proa-nobody-is-here"}, exitUnavailable, "Nobody answers"},
+		{[]string{"signal", "only-an-id"}, exitUsage, "launcher status"},
+		{[]string{"signal", "no-such-session", "INT"}, exitUnavailable, "no such session"},
+		{[]string{"signal", "no-such-session", "DANCE"}, exitUnavailable, "not the name of a signal"},
+		{[]string{"hangup", "*"}, exitUnavailable, "not the id of a session"},
+		{[]string{"dial"}, exitUsage, "launcher status"},
+		{[]string{"dial", "--id", "some-session", "127.0.0.1:1"}, exitUnavailable, "connection refused"},
+		{[]string{"exec", "--dance"}, exitUsage, "launcher status"},
+		{[]string{"exec", "-c", "true", "--", "true"}, exitUsage, "launcher status"},
+		{[]string{"exec", "--id", "some-session", "--", "/no/such/program"}, 127, "no such file"},
+		{[]string{"exec", "--size", "80x24", "--lang", "C", "--", "sh", "-c", "echo $LANG; exit 3"}, 3, "C\n"},
 		{[]string{"help"}, 0, "launcher status"},
 	} {
 		cmd := launcher(test.args...)

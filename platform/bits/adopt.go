@@ -3,7 +3,6 @@ package bits
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -17,9 +16,9 @@ import (
 
 const maxAdopted = 8 << 30 // bytes of all layers
 
-// Adopt makes a droplet of an image that DockerImage found: the same with our launcher in one more layer, below the platform's prefix.
+// Adopt makes a droplet of an image that DockerImage found: the same with our programs in one more layer, below the platform's prefix.
 // It answers the reference by digest. The app goes on when the image is gone from where it was.
-func (r *Registry) Adopt(ctx context.Context, app string, found Docker, source platform.DockerSource, launcher string) (string, error) {
+func (r *Registry) Adopt(ctx context.Context, app string, found Docker, source platform.DockerSource, programs Programs) (string, error) {
 	repo, err := r.repository("droplets", app)
 	if err != nil {
 		return "", err
@@ -45,7 +44,7 @@ func (r *Registry) Adopt(ctx context.Context, app string, found Docker, source p
 	if d.Size > maxAdopted {
 		return "", fault.Unprocessable("The image %s is larger than %s. Use a smaller one.", shown(source.Image), inUnits(maxAdopted))
 	}
-	added, err := spool("", "launcher", func(w io.Writer) error { return writeLauncher(w, launcher) })
+	added, err := spool("", "programs", programs.write)
 	if err != nil {
 		return "", err
 	}

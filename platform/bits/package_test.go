@@ -205,21 +205,18 @@ func TestRunImage(t *testing.T) {
 	for _, kind := range []types.MediaType{types.DockerManifestSchema2, types.OCIManifestSchema1} {
 		t.Run(string(kind), func(t *testing.T) {
 			p, seen := packer(t, kind)
-			launcher := filepath.Join(t.TempDir(), "launcher")
-			if err := os.WriteFile(launcher, []byte("#!launcher"+p.Base), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			image, err := p.Registry.RunImage(t.Context(), p.Base, launcher)
+			programs := ours(t, p.Base)
+			image, err := p.Registry.RunImage(t.Context(), p.Base, programs)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := seen.since(); got != "2 blobs, 1 mounts, 1 manifests" {
 				t.Errorf("making it sends %s", got)
 			}
-			if err := os.Chtimes(launcher, time.Now(), time.Now().Add(time.Hour)); err != nil {
+			if err := os.Chtimes(programs.Launcher, time.Now(), time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)
 			}
-			again, err := p.Registry.RunImage(t.Context(), p.Base, launcher)
+			again, err := p.Registry.RunImage(t.Context(), p.Base, programs)
 			if got := seen.since(); err != nil || again != image || got != "0 blobs, 0 mounts, 0 manifests" {
 				t.Errorf("again it is %s after %s, and sends %s: %v", again, image, got, err)
 			}
@@ -237,24 +234,40 @@ func TestRunImage(t *testing.T) {
 			}
 			r := tar.NewReader(stream)
 			_, _ = r.Next()
-			h, err := r.Next()
-			if err != nil || "/"+h.Name != LauncherPath || h.Mode != 0o755 || h.Uid != 0 {
-				t.Errorf("the launcher is %+v: %v", h, err)
+			for _, path := range []string{LauncherPath, SFTPPath} {
+				h, err := r.Next()
+				if err != nil || "/"+h.Name != path || h.Mode != 0o755 || h.Uid != 0 {
+					t.Errorf("the program is %+v: %v", h, err)
+				}
+				if content, err := io.ReadAll(r); err != nil || string(content) != "#!"+path[1:]+p.Base {
+					t.Errorf("%s holds %q, %v", path, content, err)
+				}
 			}
 		})
 	}
 }
 
+// ours are programs that nobody else has.
+func ours(t *testing.T, mark string) Programs {
+	t.Helper()
+	dir := t.TempDir()
+	p := Programs{Launcher: filepath.Join(dir, "launcher"), SFTP: filepath.Join(dir, "sftp")}
+	for file, path := range map[string]string{p.Launcher: LauncherPath, p.SFTP: SFTPPath} {
+		if err := os.WriteFile(file, []byte("#!"+path[1:]+mark), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
 func TestRunImageNeedsItsParts(t *testing.T) {
 	p, _ := packer(t, types.DockerManifestSchema2)
-	if _, err := p.Registry.RunImage(t.Context(), p.Base, t.TempDir()); err == nil {
-		t.Error("a directory is no launcher")
+	for _, wrong := range []Programs{{}, {Launcher: t.TempDir(), SFTP: ours(t, "").SFTP}, {Launcher: ours(t, "").Launcher}} {
+		if _, err := p.Registry.RunImage(t.Context(), p.Base, wrong); err == nil {
+			t.Errorf("%+v are no programs", wrong)
+		}
 	}
-	program := filepath.Join(t.TempDir(), "launcher")
-	if err := os.WriteFile(program, []byte("#!"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	_, err := p.Registry.RunImage(t.Context(), p.Base+"-none", program)
+	_, err := p.Registry.RunImage(t.Context(), p.Base+"-none", ours(t, ""))
 	if !fault.Is(err, fault.KindUnavailable) || !strings.Contains(fault.From(err).Detail, "does not have the stack's image") {
 		t.Errorf("got %v", err)
 	}

@@ -8,18 +8,27 @@ import (
 	"os"
 )
 
-// LauncherPath is where pid 1 of every app container is.
-const LauncherPath = "/proa/launcher"
+// Where our programs are in every app container.
+const (
+	LauncherPath = "/proa/launcher"
+	SFTPPath     = "/proa/sftp"
+)
 
-// RunImage makes of a run image one that apps run on here: the same with our launcher in one more layer. It answers the
-// reference by digest. The same image and launcher make the same run image, which is pushed once; so a process may ask for
+// Programs are the files of what we add to every image that apps run on.
+type Programs struct {
+	Launcher string // pid 1
+	SFTP     string // what copies files for people
+}
+
+// RunImage makes of a run image one that apps run on here: the same with our programs in one more layer. It answers the
+// reference by digest. The same image and programs make the same run image, which is pushed once; so a process may ask for
 // it each time it starts.
-func (r *Registry) RunImage(ctx context.Context, base, launcher string) (string, error) {
+func (r *Registry) RunImage(ctx context.Context, base string, programs Programs) (string, error) {
 	repo, err := r.below("stack")
 	if err != nil {
 		return "", err
 	}
-	added, err := spool("", "launcher", func(w io.Writer) error { return writeLauncher(w, launcher) })
+	added, err := spool("", "programs", programs.write)
 	if err != nil {
 		return "", err
 	}
@@ -31,32 +40,38 @@ func (r *Registry) RunImage(ctx context.Context, base, launcher string) (string,
 	return ref.Name(), nil
 }
 
-// writeLauncher writes a layer that root owns, so that no app can change what watches over it.
-func writeLauncher(w io.Writer, from string) error {
+// write writes a layer that root owns, so that no app can change what watches over it.
+func (p Programs) write(w io.Writer) error {
+	out := tar.NewWriter(w)
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "proa/", Mode: 0o755, ModTime: epoch, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	for _, program := range []struct{ path, from string }{{LauncherPath, p.Launcher}, {SFTPPath, p.SFTP}} {
+		if err := writeProgram(out, program.path, program.from); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+func writeProgram(out *tar.Writer, path, from string) error {
 	file, err := os.Open(from)
 	if err != nil {
-		return fmt.Errorf("read the launcher: %w", err)
+		return fmt.Errorf("read the program for %s: %w", path, err)
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("read the launcher: %w", err)
+		return fmt.Errorf("read the program for %s: %w", path, err)
 	}
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return fmt.Errorf("%s is not a program: name the launcher that cmd/launcher builds", from)
+		return fmt.Errorf("%s is not a program: name what cmd/launcher and cmd/sftp build", from)
 	}
-	out := tar.NewWriter(w)
-	program := LauncherPath[1:]
-	for _, h := range []*tar.Header{
-		{Typeflag: tar.TypeDir, Name: "proa/", Mode: 0o755, ModTime: epoch, Format: tar.FormatPAX},
-		{Typeflag: tar.TypeReg, Name: program, Mode: 0o755, Size: info.Size(), ModTime: epoch, Format: tar.FormatPAX},
-	} {
-		if err := out.WriteHeader(h); err != nil {
-			return err
-		}
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path[1:], Mode: 0o755, Size: info.Size(), ModTime: epoch, Format: tar.FormatPAX}); err != nil {
+		return err
 	}
 	if _, err := io.Copy(out, file); err != nil {
-		return fmt.Errorf("read the launcher: %w", err)
+		return fmt.Errorf("read the program for %s: %w", path, err)
 	}
-	return out.Close()
+	return nil
 }

@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "launcher":
 		playLauncher()
+	case "session":
+		playSession(os.Args[1:])
 	case "lines":
 		playLines(os.Args[1:])
 	case "flood":

@@ -12,6 +12,7 @@ const tick = time.Second / 100 // the kernel's unit of time towards programs, ev
 // A kernelProcess is what /proc tells about one process.
 type kernelProcess struct {
 	pid, parent, group, session int
+	foreground                  int // the group in front of its terminal; -1 where it has none
 
 	cpu time.Duration // with that of the children it has waited for
 	rss int64         // bytes, shared pages included
@@ -59,11 +60,12 @@ func parseStat(text []byte) (kernelProcess, bool) {
 		return n
 	}
 	p := kernelProcess{
-		pid:     int(number(text[:name])),
-		parent:  int(number(fields[1])),
-		group:   int(number(fields[2])),
-		session: int(number(fields[3])),
-		rss:     number(fields[21]) * int64(os.Getpagesize()),
+		pid:        int(number(text[:name])),
+		parent:     int(number(fields[1])),
+		group:      int(number(fields[2])),
+		session:    int(number(fields[3])),
+		foreground: int(number(fields[5])),
+		rss:        number(fields[21]) * int64(os.Getpagesize()),
 	}
 	for _, f := range fields[11:15] { // user, system, and both of dead children
 		p.cpu += time.Duration(number(f)) * tick
