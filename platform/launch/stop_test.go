@@ -44,9 +44,10 @@ func TestKill(t *testing.T) {
 		began := time.Now()
 		l.signal(syscall.SIGTERM)
 		l.until("stopping", func() bool { return l.status().Processes[0].State == Stopping })
-		if r, err := l.record(); err != nil || r.Cause != CauseStopped {
-			t.Errorf("meanwhile the record is %+v, %v", r, err) // should we be killed before the end
-		}
+		l.until("a record, should we be killed before the end", func() bool {
+			r, err := l.record()
+			return err == nil && r.Cause == CauseStopped
+		})
 		l.signal(syscall.SIGTERM)
 		code, r := l.wait()
 		if took := time.Since(began); took < 800*time.Millisecond || took > 6*time.Second {
