@@ -3,6 +3,8 @@ package platform
 import (
 	"slices"
 	"time"
+
+	"github.com/proa-dev/proa/kit/fault"
 )
 
 // Flag is a switch that an administrator can set for everybody.
@@ -13,15 +15,30 @@ type Flag struct {
 	UpdatedAt time.Time // zero: never set
 }
 
-// FlagUserOrgCreation lets everybody create organizations.
-const FlagUserOrgCreation = "user_org_creation"
+// The flags that this platform asks.
+const (
+	FlagUserOrgCreation       = "user_org_creation"       // everybody creates organizations
+	FlagRouteCreation         = "route_creation"          // developers create routes
+	FlagPrivateDomainCreation = "private_domain_creation" // managers of an organization create domains of it
+)
+
+// Allows refuses whoever is not an administrator what the flag does not let everybody do.
+func (f Flag) Allows(w Who) error {
+	switch {
+	case f.Enabled || w.Admin():
+		return nil
+	case f.Message != "":
+		return fault.Forbidden("Feature Disabled: %s", f.Message).WithCode("CF-FeatureDisabled")
+	}
+	return fault.Forbidden("Feature Disabled: %s. Ask an administrator to enable it.", f.Name).WithCode("CF-FeatureDisabled")
+}
 
 // Flags are all there are, as they are until somebody sets them.
 func Flags() []Flag {
 	return []Flag{
 		{Name: "app_bits_upload", Enabled: true}, {Name: "app_scaling", Enabled: true}, {Name: "diego_cnb", Enabled: true}, {Name: "diego_docker"},
-		{Name: "env_var_visibility", Enabled: true}, {Name: "hide_marketplace_from_unauthenticated_users"}, {Name: "private_domain_creation", Enabled: true},
-		{Name: "resource_matching", Enabled: true}, {Name: "route_creation", Enabled: true}, {Name: "route_sharing"},
+		{Name: "env_var_visibility", Enabled: true}, {Name: "hide_marketplace_from_unauthenticated_users"}, {Name: FlagPrivateDomainCreation, Enabled: true},
+		{Name: "resource_matching", Enabled: true}, {Name: FlagRouteCreation, Enabled: true}, {Name: "route_sharing"},
 		{Name: "service_instance_creation", Enabled: true}, {Name: "service_instance_sharing"}, {Name: "set_roles_by_username", Enabled: true},
 		{Name: "space_developer_env_var_visibility", Enabled: true}, {Name: "space_scoped_private_broker_creation", Enabled: true},
 		{Name: "task_creation", Enabled: true}, {Name: "unset_roles_by_username", Enabled: true}, {Name: FlagUserOrgCreation},

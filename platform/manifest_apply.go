@@ -45,8 +45,8 @@ func (s *ManifestSidecar) Change() SidecarChange {
 }
 
 // ManifestOf is the manifest that would make an app what it is. The image is the one that it was last given, if it is made of one.
-func ManifestOf(a App, image DockerSource, processes []Process, sidecars []Sidecar) ManifestApp {
-	m := ManifestApp{Name: a.Name, Lifecycle: &a.Lifecycle.Type, Features: map[string]bool{FeatureSSH: a.SSH},
+func ManifestOf(a App, image DockerSource, processes []Process, sidecars []Sidecar, routes []Route) ManifestApp {
+	m := ManifestApp{Name: a.Name, Lifecycle: &a.Lifecycle.Type, Features: map[string]bool{FeatureSSH: a.SSH}, Routes: manifestRoutes(a.GUID, routes), NoRoute: len(routes) == 0,
 		Env: pointers(a.Env), Metadata: MetadataChange{Labels: pointers(a.Metadata.Labels), Annotations: pointers(a.Metadata.Annotations)}}
 	if len(a.Lifecycle.Buildpacks) > 0 {
 		m.Buildpacks = &a.Lifecycle.Buildpacks
@@ -66,6 +66,50 @@ func ManifestOf(a App, image DockerSource, processes []Process, sidecars []Sidec
 		}
 	}
 	return m
+}
+
+// manifestRoutes are the routes to an app's web process: a manifest knows no other.
+func manifestRoutes(app string, routes []Route) []ManifestRoute {
+	var all []ManifestRoute
+	for _, r := range routes {
+		if d, is := r.toWeb(app); is {
+			all = append(all, ManifestRoute{Route: r.URL(), Protocol: d.Protocol})
+		}
+	}
+	return all
+}
+
+// toWeb is the first destination that is an app's web process.
+func (r Route) toWeb(app string) (Destination, bool) {
+	i := slices.IndexFunc(r.Destinations, func(d Destination) bool { return d.AppGUID == app && d.ProcessType == WebProcess })
+	if i < 0 {
+		return Destination{}, false
+	}
+	return r.Destinations[i], true
+}
+
+// Map is what a route's destinations are when it is to lead to the web process of an app. If it does already, at whatever port, only its
+// protocol may change.
+func (m ManifestRoute) Map(app string, have []Destination) ([]Destination, error) {
+	if _, is := (Route{Destinations: have}).toWeb(app); !is {
+		d := Destination{AppGUID: app, ProcessType: WebProcess, Protocol: m.Protocol}
+		if d.Protocol == "" {
+			d.Protocol = ProtocolHTTP1
+		}
+		return AddDestinations(have, []Destination{d})
+	}
+	all := slices.Clone(have)
+	for i, d := range all {
+		if d.AppGUID == app && d.ProcessType == WebProcess && m.Protocol != "" {
+			all[i].Protocol = m.Protocol
+		}
+	}
+	return all, CheckDestinations(all)
+}
+
+// Unmap is what a route's destinations are without an app's.
+func Unmap(app string, have []Destination) []Destination {
+	return slices.DeleteFunc(slices.Clone(have), func(d Destination) bool { return d.AppGUID == app })
 }
 
 func pointers(m map[string]string) map[string]*string {

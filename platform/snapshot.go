@@ -14,8 +14,9 @@ type Snapshot struct {
 	OrgName  string
 	Droplet  Droplet
 	Sidecars []Sidecar
-	API      string   // where the platform's API is
-	URIs     []string // of the app's routes
+	Reached  []Destination // of the app, on all routes
+	API      string        // where the platform's API is
+	URIs     []string      // of the app's routes
 	Builder  []Buildpack
 }
 
@@ -37,9 +38,7 @@ func (s Snapshot) Release(p Process) (Release, error) {
 	if p.Command != nil {
 		r.Command = *p.Command
 	}
-	if p.Type == WebProcess {
-		r.Ports = []int{DefaultPort}
-	} else if r.Health.asks() || r.Readiness.asks() {
+	if r.Ports = PortsOf(p.Type, s.Reached); len(r.Ports) == 0 && (r.Health.asks() || r.Readiness.asks()) {
 		r.Ports = []int{DefaultPort}
 	}
 	for _, sidecar := range its {

@@ -16,7 +16,9 @@ func Routes() map[string]bool {
 }
 
 // routes is the whole interface.
-func (s *Server) routes() []route { return slices.Concat(s.tenancy(), s.apps(), s.staging(), s.logs()) }
+func (s *Server) routes() []route {
+	return slices.Concat(s.tenancy(), s.apps(), s.addresses(), s.staging(), s.logs())
+}
 
 func (s *Server) tenancy() []route {
 	return []route{
@@ -59,8 +61,6 @@ func (s *Server) tenancy() []route {
 		{pattern: "GET /v3/users/{guid}", handler: s.getUser},
 		{pattern: "DELETE /v3/users/{guid}", handler: s.deleteUser},
 
-		{pattern: "GET /v3/domains", query: listing("names", "organization_guids", "label_selector"), handler: s.listDomains},
-		{pattern: "GET /v3/domains/{guid}", handler: s.getDomain},
 		{pattern: "GET /v3/stacks", query: listing("names", "default", "label_selector"), handler: s.listStacks},
 		{pattern: "GET /v3/stacks/{guid}", handler: s.getStack},
 		{pattern: "GET /v3/buildpacks", query: listing("names", "stacks", "lifecycle", "label_selector"), handler: s.listBuildpacks},
@@ -99,10 +99,10 @@ func (s *Server) apps() []route {
 		{pattern: "GET /v3/apps/{guid}/packages", query: listing("types", "states", "label_selector"), handler: s.listAppPackages},
 		{pattern: "GET /v3/apps/{guid}/droplets", query: listing("states", "current", "label_selector"), handler: s.listAppDroplets},
 		{pattern: "GET /v3/apps/{guid}/builds", query: listing("states", "package_guids", "label_selector"), handler: s.listAppBuilds},
-		{pattern: "GET /v3/apps/{guid}/routes", query: listing("hosts", "paths", "ports", "domain_guids", "label_selector"), handler: s.listNothingOfApp},
+		{pattern: "GET /v3/apps/{guid}/routes", query: listing("hosts", "paths", "ports", "domain_guids", "space_guids", "organization_guids", "service_instance_guids", "label_selector", "include"), handler: s.listAppRoutes},
 		{pattern: "GET /v3/apps/{guid}/tasks", query: listing("names", "states", "sequence_ids", "label_selector"), handler: s.listNothingOfApp},
-		{pattern: "GET /v3/apps/{guid}/revisions", query: listing("versions", "deployable", "label_selector"), handler: s.listNothingOfApp},
-		{pattern: "GET /v3/apps/{guid}/revisions/deployed", query: listing("versions", "label_selector"), handler: s.listNothingOfApp},
+		{pattern: "GET /v3/apps/{guid}/revisions", query: listing("versions", "deployable", "label_selector"), handler: s.listRevisions},
+		{pattern: "GET /v3/apps/{guid}/revisions/deployed", query: listing("versions", "label_selector"), handler: s.listDeployedRevisions},
 		{pattern: "GET /v3/apps/{guid}/manifest", handler: s.getManifest},
 		{pattern: "POST /v3/spaces/{guid}/actions/apply_manifest", handler: s.applyManifest},
 		{pattern: "POST /v3/spaces/{guid}/manifest_diff", handler: s.diffManifest},
@@ -127,7 +127,38 @@ func (s *Server) apps() []route {
 
 		{pattern: "GET /v3/deployments", query: listing("app_guids", "states", "status_values", "status_reasons", "label_selector"), handler: s.listDeployments},
 		{pattern: "POST /v3/deployments", handler: s.createDeployment},
+		{pattern: "GET /v3/deployments/{guid}", handler: s.getDeployment},
+		{pattern: "PATCH /v3/deployments/{guid}", handler: s.updateDeployment},
+		{pattern: "POST /v3/deployments/{guid}/actions/continue", handler: s.continueDeployment},
+		{pattern: "POST /v3/deployments/{guid}/actions/cancel", handler: s.cancelDeployment},
+		{pattern: "GET /v3/revisions/{guid}", handler: s.getRevision},
+		{pattern: "PATCH /v3/revisions/{guid}", handler: s.updateRevision},
+		{pattern: "GET /v3/revisions/{guid}/environment_variables", handler: s.getRevisionVariables},
+	}
+}
+
+func (s *Server) addresses() []route {
+	return []route{
+		{pattern: "GET /v3/domains", query: listing("names", "organization_guids", "label_selector"), handler: s.listDomains},
+		{pattern: "POST /v3/domains", handler: s.createDomain},
+		{pattern: "GET /v3/domains/{guid}", handler: s.getDomain},
+		{pattern: "PATCH /v3/domains/{guid}", handler: s.updateDomain},
+		{pattern: "DELETE /v3/domains/{guid}", handler: s.deleteDomain},
+		{pattern: "GET /v3/domains/{guid}/route_reservations", query: []string{"host", "path", "port", "page", "per_page"}, handler: s.getReservation},
+
 		{pattern: "GET /v3/routes", query: listing("app_guids", "space_guids", "organization_guids", "domain_guids", "service_instance_guids", "hosts", "paths", "ports", "label_selector", "include"), handler: s.listRoutes},
+		{pattern: "POST /v3/routes", handler: s.createRoute},
+		{pattern: "GET /v3/routes/{guid}", query: []string{"include"}, handler: s.getRoute},
+		{pattern: "PATCH /v3/routes/{guid}", handler: s.updateRoute},
+		{pattern: "DELETE /v3/routes/{guid}", handler: s.deleteRoute},
+		{pattern: "DELETE /v3/spaces/{guid}/routes", query: []string{"unmapped"}, handler: s.deleteUnmappedRoutes},
+		{pattern: "GET /v3/service_route_bindings", query: listing("route_guids", "service_instance_guids", "service_instance_names", "label_selector", "include"), handler: s.listRouteBindings},
+
+		{pattern: "GET /v3/routes/{guid}/destinations", query: []string{"guids", "app_guids"}, handler: s.listDestinations},
+		{pattern: "POST /v3/routes/{guid}/destinations", handler: s.addDestinations},
+		{pattern: "PATCH /v3/routes/{guid}/destinations", handler: s.replaceDestinations},
+		{pattern: "PATCH /v3/routes/{guid}/destinations/{destination}", handler: s.updateDestination},
+		{pattern: "DELETE /v3/routes/{guid}/destinations/{destination}", handler: s.removeDestination},
 	}
 }
 

@@ -17,20 +17,20 @@ import (
 func (s *Store) ApplyManifest(ctx context.Context, who platform.Who, space string, m platform.Manifest, set Settings) (platform.Job, error) {
 	const operation = "space.apply_manifest"
 	job, err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.Job, error) {
-		if _, err := spaces.find(ctx, tx, who, platform.Develop, space); err != nil {
+		sp, err := spaces.find(ctx, tx, who, platform.Develop, space)
+		if err != nil {
 			return platform.Job{}, err
 		}
+		// One at a time in a space: two that name the same apps in different orders would wait for each other.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('manifest ' || $1::text, 0))`, space); err != nil {
+			return platform.Job{}, fmt.Errorf("lock manifest: %w", err)
+		}
 		for _, app := range m.Applications {
-			if err := s.applyApp(ctx, tx, who, space, app, set); err != nil {
+			if err := s.applyApp(ctx, tx, who, sp, app, set); err != nil {
 				return platform.Job{}, about("For application '"+app.Name+"'", err)
 			}
 		}
-		job, err := insertJob(ctx, tx, who, operation, platform.JobComplete)
-		if job.Warnings = unrouted(m); err != nil || len(job.Warnings) == 0 {
-			return job, err
-		}
-		err = saveJob(ctx, tx, job)
-		return job, err
+		return insertJob(ctx, tx, who, operation, platform.JobComplete)
 	})
 	var broken *fault.Error
 	if !errors.As(err, &broken) || broken.Kind != fault.KindUnprocessable {
@@ -46,17 +46,6 @@ func (s *Store) ApplyManifest(ctx context.Context, who platform.Who, space strin
 	})
 }
 
-// unrouted warns of what a manifest asks for and does not get yet. (default-route does not count: clients add it by themselves.)
-func unrouted(m platform.Manifest) []string {
-	var warnings []string
-	for _, app := range m.Applications {
-		if len(app.Routes) > 0 || app.RandomRoute {
-			warnings = append(warnings, "There are no routes yet: application '"+app.Name+"' is reached from inside its cluster only.")
-		}
-	}
-	return warnings
-}
-
 // about says what a broken rule is about. Other errors stay as they are.
 func about(what string, err error) error {
 	if fault.Is(err, fault.KindUnprocessable) {
@@ -67,13 +56,13 @@ func about(what string, err error) error {
 
 // applyApp finds or makes the app, and then what belongs to it. What the rules say of all of it together is asked at the end, because
 // a process and its sidecars may change at once.
-func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, space string, m platform.ManifestApp, set Settings) error {
-	a, found, err := s.appNamed(ctx, tx, space, m.Name, " for update of t")
+func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, sp platform.Space, m platform.ManifestApp, set Settings) error {
+	a, found, err := s.appNamed(ctx, tx, sp.GUID, m.Name, " for update of t")
 	if err != nil {
 		return err
 	}
 	if !found {
-		a = platform.NewApp(space, m.Name)
+		a = platform.NewApp(sp.GUID, m.Name)
 	}
 	if err := a.ApplyManifest(m, set.Stacks); err != nil {
 		return err
@@ -95,7 +84,9 @@ func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, space
 	if len(m.Services) > 0 {
 		return fault.Unprocessable("services: there are no services to bind yet, and the app would start without '%s'. Take the key away.", m.Services[0].Name)
 	}
-	// m.Routes, NoRoute, RandomRoute and DefaultRoute are applied here once there are routes.
+	if err := s.applyRoutes(ctx, tx, who, sp, a, m, set); err != nil {
+		return err
+	}
 	if err := checkSidecars(ctx, tx, a.GUID); err != nil {
 		return err
 	}
@@ -229,5 +220,9 @@ func manifestOf(ctx context.Context, tx pgx.Tx, a platform.App) (platform.Manife
 			return platform.ManifestApp{}, fmt.Errorf("read image: %w", err)
 		}
 	}
-	return platform.ManifestOf(a, image, procs, beside), nil
+	its, err := routesOf(ctx, tx, a.GUID)
+	if err != nil {
+		return platform.ManifestApp{}, err
+	}
+	return platform.ManifestOf(a, image, procs, beside, its), nil
 }

@@ -17,3 +17,20 @@ type DomainRelationships struct {
 	Organization        ToOne  `json:"organization"`
 	SharedOrganizations ToMany `json:"shared_organizations"`
 }
+
+// DomainCreate is a request for a new domain: an organization's own, or a shared one when none is named.
+type DomainCreate struct {
+	Name          string         `json:"name"`
+	Internal      *bool          `json:"internal,omitempty"`
+	RouterGroup   *Ref           `json:"router_group,omitempty"`
+	Metadata      MetadataChange `json:"metadata,omitzero"`
+	Relationships struct {
+		Organization        ToOne  `json:"organization,omitzero"`
+		SharedOrganizations ToMany `json:"shared_organizations,omitzero"`
+	} `json:"relationships,omitzero"`
+}
+
+// DomainChange is a request to change what is noted on one.
+type DomainChange struct {
+	Metadata MetadataChange `json:"metadata,omitzero"`
+}
