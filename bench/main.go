@@ -22,7 +22,7 @@ import (
 )
 
 // figures are measured in this order.
-var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, startOne, pushAgain, logSpeed, logStreams}
+var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, manyRoutes, startOne, pushAgain, logSpeed, logStreams, routing}
 
 // figure is something that is measured. It may take several lines to say.
 type figure struct {
@@ -36,6 +36,7 @@ type bench struct {
 	database string // URL of a PostgreSQL in which databases may be made
 	users    int
 	people   int
+	routes   int
 	round    time.Duration
 	streams  time.Duration
 	root     string // of the module
@@ -56,6 +57,7 @@ func measure() error {
 	list := flag.Bool("list", false, "say what can be measured")
 	flag.IntVar(&b.users, "users", 1_000_000, "people in the directory that is walked through")
 	flag.IntVar(&b.people, "people", 1_000_000, "people who get a mail, after a hundredth and a tenth of them")
+	flag.IntVar(&b.routes, "routes", 10_000, "routes in a cluster, after 10 and a tenth of them")
 	flag.DurationVar(&b.round, "round", 4*time.Second, "length of one of the rounds whose median counts")
 	flag.DurationVar(&b.streams, "streams", time.Minute, "how long the log streams are open")
 	flag.Usage = usage
@@ -69,8 +71,8 @@ func measure() error {
 		return nil
 	case err != nil:
 		return err
-	case b.users < minUsers || b.people < minPeople || b.people > maxPeople || b.round < 100*time.Millisecond:
-		return fmt.Errorf("-users must be at least %d, -people %d to %d, and -round at least 100ms", minUsers, minPeople, maxPeople)
+	case b.users < minUsers || b.people < minPeople || b.people > maxPeople || b.routes < minRoutes || b.routes > maxRoutes || b.round < 100*time.Millisecond:
+		return fmt.Errorf("-users must be at least %d, -people %d to %d, -routes %d to %d, and -round at least 100ms", minUsers, minPeople, maxPeople, minRoutes, maxRoutes)
 	}
 	ctx, stop := run.Signals(context.Background())
 	defer stop()

@@ -50,6 +50,7 @@ func measureApps(ctx context.Context, b *bench) ([]line, error) {
 // appStore is a store with apps in it, and somebody who develops those of one space in the middle.
 type appStore struct {
 	*store.Store
+	database  string
 	apps      int
 	developer platform.Who
 	guid      string // of one of the developer's apps
@@ -81,7 +82,7 @@ func (b *bench) withApps(ctx context.Context, apps int, use func(*appStore) erro
 		}
 		middle := apps / spaceApps / 2
 		return use(&appStore{
-			Store: s, apps: apps, guid: fmt.Sprintf("app-%d", middle), appName: fmt.Sprintf("shop-%d", middle),
+			Store: s, database: database, apps: apps, guid: fmt.Sprintf("app-%d", middle), appName: fmt.Sprintf("shop-%d", middle),
 			developer: platform.Who{GUID: fmt.Sprintf("user-%d", middle), Name: "somebody", Scopes: developerScopes},
 		})
 	})

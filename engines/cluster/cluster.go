@@ -53,7 +53,6 @@ func (c *Cluster) Registry() string    { return c.Host() + ":5000" }
 func (c *Cluster) API() string         { return "https://" + c.Host() + ":6443" }
 func (c *Cluster) CA() string          { return c.at("pki", "ca.crt") }
 func (c *Cluster) etcdCA() string      { return c.at("pki", "etcd-ca.crt") }
-func (c *Cluster) AppsDomain() string  { return appsDomain }
 func (c *Cluster) RegistryDir() string { return c.Dir + "-registry" }
 func (c *Cluster) HTTPPort() string    { return port(c.HTTP) }
 func (c *Cluster) HTTPSPort() string   { return port(c.HTTPS) }

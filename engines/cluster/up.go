@@ -189,6 +189,9 @@ func (c *Cluster) bring(ctx context.Context, root string) error {
 		if err := c.apply(each); err != nil {
 			return err
 		}
+		if err := renderTo(c.at("retry.yaml"), "retry.yaml", c); err != nil {
+			return err
+		}
 		return c.start(c.gateway())
 	})
 	if err := work.Wait(); err != nil {

@@ -63,7 +63,9 @@ func (r *appLines) each(take func(AppLine) bool, idle func()) error {
 			}
 			continue
 		}
-		idle()
+		if r.last.At > 0 { // before the first line it is not known that there is a log
+			idle()
+		}
 		err := r.fill()
 		if errors.Is(err, io.EOF) {
 			if r.start < r.end { // whoever wrote it died in the middle of it
@@ -121,7 +123,7 @@ func (r *appLines) line(raw []byte, whole bool, take func(AppLine) bool) (more b
 	} else {
 		at, text, ok := r.stamp(raw)
 		if !ok {
-			return false, fmt.Errorf("the node says: %.200q", raw)
+			return false, fmt.Errorf("%w: the node says: %.200q", ErrNoLog, raw)
 		}
 		r.last.At = max(r.last.At, at)
 		r.last.Sidecar, r.last.Text = r.mark(text)

@@ -28,6 +28,9 @@ type AppRun struct {
 // ErrPodGone says that a pod is not there, or not as the one that was meant.
 var ErrPodGone = errors.New("the pod is gone")
 
+// ErrNoLog says that the node does not have the log that was asked for, or not any more.
+var ErrNoLog = errors.New("there is no log")
+
 // AppRun tells how a container stands.
 func (c *Cluster) AppRun(ctx context.Context, p AppPod) (AppRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -42,8 +45,8 @@ func (c *Cluster) AppRun(ctx context.Context, p AppPod) (AppRun, error) {
 	run := AppRun{UID: string(pod.UID), Leaving: pod.DeletionTimestamp != nil}
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == appContainer {
-			run.Restarts, run.Ended = int(s.RestartCount), s.State.Terminated != nil
-			run.Begun = s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+			run.Restarts, run.Begun = int(s.RestartCount), s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+			run.Ended = run.Begun && s.State.Running == nil
 		}
 	}
 	return run, nil
@@ -58,7 +61,7 @@ type AppLog struct {
 }
 
 // ReadAppLog hands on the lines of a container in the order in which they were written, until take answers no. No line has an older time
-// than the one before it. Idle is called when nothing more is at hand just now. What is given to take is only good until it returns.
+// than the one before it. Idle is called when nothing more is at hand behind a line just now. What is given to take is only good until it returns.
 func (c *Cluster) ReadAppLog(ctx context.Context, p AppPod, l AppLog, take func(AppLine) bool, idle func()) error {
 	options := &corev1.PodLogOptions{Container: appContainer, Follow: l.Follow, Previous: l.Previous, Timestamps: true}
 	if !l.Since.IsZero() {
@@ -71,6 +74,9 @@ func (c *Cluster) ReadAppLog(ctx context.Context, p AppPod, l AppLog, take func(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.logs.Pods(p.Namespace).GetLogs(p.Name, options).Stream(ctx)
+	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
+		err = fmt.Errorf("%w: %w", ErrNoLog, err)
+	}
 	if err != nil {
 		return fmt.Errorf("log of pod %s: %w", p.Name, err)
 	}

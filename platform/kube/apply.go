@@ -183,6 +183,10 @@ func (c *Cluster) endpoint(kind string) (client rest.Interface, resource string)
 		return c.core.RESTClient(), "configmaps"
 	case "Pod":
 		return c.core.RESTClient(), "pods"
+	case "Service":
+		return c.core.RESTClient(), "services"
+	case "HTTPRoute":
+		return c.gateway, "httproutes"
 	case "StatefulSet":
 		return c.apps.RESTClient(), "statefulsets"
 	case "NetworkPolicy":

@@ -2,13 +2,17 @@ package kube
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	networkingclient "k8s.io/client-go/kubernetes/typed/networking/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // Cluster is one Kubernetes cluster.
@@ -20,6 +24,7 @@ type Cluster struct {
 	logs       *coreclient.CoreV1Client // for what people read: it does not take turns with what makes apps run
 	apps       *appsclient.AppsV1Client
 	networking *networkingclient.NetworkingV1Client
+	gateway    rest.Interface
 }
 
 // Connect makes a Cluster from a kubeconfig file, or from the pod that we run in where none is named. It does not ask
@@ -53,6 +58,9 @@ func Connect(kubeconfig string, settings Settings) (*Cluster, error) {
 	if c.networking, err = networkingclient.NewForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("networking client: %w", err)
 	}
+	if c.gateway, err = gatewayClient(config, client); err != nil {
+		return nil, fmt.Errorf("gateway client: %w", err)
+	}
 	return c, nil
 }
 
@@ -61,6 +69,19 @@ func load(kubeconfig string) (*rest.Config, error) {
 		return rest.InClusterConfig()
 	}
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+// gatewayClient is for kinds that are not Kubernetes' own: those travel as JSON only.
+func gatewayClient(config *rest.Config, client *http.Client) (rest.Interface, error) {
+	kinds := runtime.NewScheme()
+	if err := gatewayv1.Install(kinds); err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(config)
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	c.GroupVersion, c.APIPath = &gatewayv1.SchemeGroupVersion, "/apis"
+	c.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
+	return rest.RESTClientForConfigAndClient(c, client)
 }
 
 // callTimeout is how long the API server may take for one call.

@@ -1,9 +1,9 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,13 +121,19 @@ func (c *Cluster) Tail(ctx context.Context, r platform.Release, i platform.Insta
 	return lines, nil
 }
 
+// lastRun asks for the log where it should be, and then for the other one: the container may have been started again in its place just
+// now, and while one takes the place of another, the node may have either log and say nothing of the other.
 func (c *Cluster) lastRun(ctx context.Context, r platform.Release, i platform.Instance) ([]platform.LogLine, error) {
-	if i.Run == i.LastExit.ID { // as far as we know: it may have been started again in its place just now
-		if lines, err := c.tail(ctx, r, i, false); len(lines) > 0 || err != nil {
-			return lines, err
-		}
+	before := i.Run != i.LastExit.ID
+	lines, err := c.tail(ctx, r, i, before)
+	if err == nil && (before || len(lines) > 0) { // a run that goes on has nothing to do with one before it that said nothing
+		return lines, nil
 	}
-	return c.tail(ctx, r, i, true)
+	other, otherErr := c.tail(ctx, r, i, !before)
+	if len(other) > 0 && otherErr == nil {
+		return other, nil
+	}
+	return nil, cmp.Or(err, otherErr)
 }
 
 func (c *Cluster) tail(ctx context.Context, r platform.Release, i platform.Instance, previous bool) ([]platform.LogLine, error) {
@@ -152,14 +158,10 @@ func (c *Cluster) tail(ctx context.Context, r platform.Release, i platform.Insta
 	return lines, err
 }
 
-// savedLine names where a line is from. Only a sidecar that there is has lines.
+// savedLine names where a line is from.
 func savedLine(r platform.Release, i platform.Instance, l AppLine) platform.LogLine {
-	sidecar := l.Sidecar
-	if !slices.ContainsFunc(r.Sidecars, func(s platform.ReleaseSidecar) bool { return s.Name == sidecar }) {
-		sidecar = ""
-	}
 	return platform.LogLine{
-		App: r.AppGUID, At: time.Unix(0, l.At), Source: platform.AppSource(r.ProcessType, sidecar), Instance: strconv.Itoa(i.Index),
+		App: r.AppGUID, At: time.Unix(0, l.At), Source: platform.AppSource(r.ProcessType, l.Sidecar), Instance: strconv.Itoa(i.Index),
 		Text: strings.ReplaceAll(strings.ToValidUTF8(string(l.Text), "\uFFFD"), "\x00", "\uFFFD"),
 	}
 }

@@ -83,11 +83,8 @@ func readFailure(i *platform.Instance, p *corev1.Pod) {
 		return
 	}
 	e := platform.Exit{
-		ID: i.Run, Time: failedAt(p), Reason: p.Status.Reason, Moved: true, // a StatefulSet places what has failed anew
+		ID: i.Run, Time: failedAt(p), Moved: true, // a StatefulSet places what has failed anew
 		Description: platform.Refused(p.Annotations[AnnotationType], p.Status.Reason, p.Status.Message),
-	}
-	if i.LastExit != nil {
-		e.Code, e.Message = i.LastExit.Code, i.LastExit.Message
 	}
 	i.Since, i.LastExit = e.Time, &e
 }
@@ -153,7 +150,7 @@ func exit(p *corev1.Pod, s corev1.ContainerStatus, t *corev1.ContainerStateTermi
 	}
 	r, err := launch.DecodeRecord(t.Message)
 	e := &platform.Exit{
-		ID: runID(p, id), Time: t.FinishedAt.Time, Code: int(t.ExitCode), Reason: t.Reason, Message: t.Message,
+		ID: runID(p, id), Time: t.FinishedAt.Time,
 		Description: described(p, t), Stopped: err == nil && r.Cause == launch.CauseStopped,
 	}
 	// The kubelet tells seconds, and when the last process had gone; pid 1 knows when the first went. It is not believed anything else.

@@ -120,7 +120,7 @@ func TestInstance(t *testing.T) {
 	if got := instance(leaves(running, hold)); !got.Held || got.Ready {
 		t.Errorf("held: %+v", got)
 	}
-	if got := instance(again); !got.Since.Equal(at) || got.Restarts != 1 || got.LastExit.Code != 137 || got.LastExit.Reason != "OOMKilled" || got.LastExit.Message != "record" {
+	if got := instance(again); !got.Since.Equal(at) || got.Restarts != 1 || !got.LastExit.Time.Equal(at) {
 		t.Errorf("%+v %+v", got, got.LastExit)
 	}
 }

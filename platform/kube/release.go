@@ -29,6 +29,10 @@ const (
 	// What launch needs at the most: 10 s between TERM and KILL, 5 s to die and 4 s for the last lines; and some to spare.
 	gracePeriod = 25
 
+	// How long an instance with ports goes on as before when it is to stop: by then gateway and nodes have forgotten it, so that
+	// no request comes to a process that ends. Only then launch is told.
+	drainPeriod = 5
+
 	// A directory of the pod, which outlives its container.
 	podVolume = "pod"
 	podFolder = "/proa/pod"
@@ -99,13 +103,18 @@ func (s Settings) appPod(r platform.Release) corev1.PodSpec {
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
 	setProbes(&container, r)
+	grace := int64(gracePeriod)
+	if len(r.Ports) > 0 {
+		container.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainPeriod}}}
+		grace += drainPeriod
+	}
 	return corev1.PodSpec{
 		Containers:                    []corev1.Container{container},
 		SecurityContext:               podSecurity(r.User),
 		ImagePullSecrets:              []corev1.LocalObjectReference{{Name: pullSecret}},
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
-		TerminationGracePeriodSeconds: new(int64(gracePeriod)),
+		TerminationGracePeriodSeconds: &grace,
 		Tolerations:                   []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)},
 		Volumes: []corev1.Volume{{Name: podVolume, VolumeSource: corev1.VolumeSource{
 			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<20, resource.BinarySI)},
@@ -196,7 +205,7 @@ func instanceEnvironment(r platform.Release) []corev1.EnvVar {
 func containerPorts(r platform.Release) []corev1.ContainerPort {
 	var all []corev1.ContainerPort
 	for _, p := range r.Ports {
-		all = append(all, corev1.ContainerPort{ContainerPort: int32(p), Protocol: corev1.ProtocolTCP})
+		all = append(all, corev1.ContainerPort{Name: portName(p), ContainerPort: int32(p), Protocol: corev1.ProtocolTCP})
 	}
 	return all
 }

@@ -22,6 +22,7 @@ const (
 	LabelRelease      = "proa.dev/release"
 	LabelType         = "proa.dev/type"
 	LabelBuild        = "proa.dev/build"
+	LabelRoute        = "proa.dev/route"
 )
 
 // Annotations hold what does not fit into a label.
@@ -31,11 +32,12 @@ const (
 	AnnotationVersion = "proa.dev/version"
 )
 
-// Roles of pods. Network policies tell them apart.
+// Roles of pods, by which network policies tell them apart, and of what stands beside them.
 const (
 	roleApp     = "app"
 	roleStaging = "staging"
 	roleSpace   = "space"
+	roleRoute   = "route"
 )
 
 // Settings are what the objects of a cluster have in common.
@@ -43,7 +45,8 @@ type Settings struct {
 	Installation         string // tells two installations on one cluster apart
 	Registry             Registry
 	Network              Network
-	MemoryRequestPercent int // of the limit; less than 100 places more on a node than it could hold if all used theirs
+	Gateway              Gateway // that serves routes
+	MemoryRequestPercent int     // of the limit; less than 100 places more on a node than it could hold if all used theirs
 	DiskRequestPercent   int
 }
 
@@ -68,6 +71,9 @@ func (s Settings) Defaults() Settings {
 	}
 	if s.DiskRequestPercent == 0 {
 		s.DiskRequestPercent = 10
+	}
+	if s.Gateway == (Gateway{}) {
+		s.Gateway = Gateway{Namespace: "proa-gateway", Name: "apps"}
 	}
 	s.Network = s.Network.defaults()
 	return s

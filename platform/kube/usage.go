@@ -71,7 +71,8 @@ func (m *Meter) whole(ctx context.Context, c *Cluster, home platform.Home, there
 	var wait sync.WaitGroup
 	for node, instances := range on {
 		wait.Go(func() {
-			pods, err := m.nodes.get(ctx, home.Cluster+"/"+node, func(ctx context.Context, _ map[string]platform.Usage) (map[string]platform.Usage, error) {
+			key := home.Cluster + "/" + node
+			pods, err := m.nodes.get(ctx, key, key, func(ctx context.Context, _ map[string]platform.Usage) (map[string]platform.Usage, error) {
 				return c.summary(ctx, node)
 			})
 			if err != nil {
@@ -92,8 +93,8 @@ func (m *Meter) whole(ctx context.Context, c *Cluster, home platform.Home, there
 
 // inside asks pid 1 of an instance. A run of it that begins anew is another question: its counters begin anew too.
 func (m *Meter) inside(ctx context.Context, c *Cluster, home platform.Home, i platform.Instance) inside {
-	run := fmt.Sprint(home.Cluster, "/", home.Namespace, "/", i.Pod, "/", i.Since.UnixNano())
-	said, err := m.insides.get(ctx, run, func(ctx context.Context, before inside) (inside, error) {
+	owner := home.Cluster + "/" + home.Namespace
+	said, err := m.insides.get(ctx, owner, fmt.Sprint(owner, "/", i.Pod, "/", i.Since.UnixNano()), func(ctx context.Context, before inside) (inside, error) {
 		return c.inside(ctx, home.Namespace, i.Pod, before)
 	})
 	if err != nil {

@@ -182,7 +182,7 @@ func (n *neighbour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func connect(t *testing.T, n *neighbour) *Cluster {
+func connect(t *testing.T, n http.Handler) *Cluster {
 	t.Helper()
 	server := httptest.NewTLSServer(n) // tokens are not sent without encryption
 	t.Cleanup(server.Close)
@@ -266,7 +266,7 @@ func TestMemoIsBounded(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 3 * maxAsked {
 		all.Go(func() {
-			_, err := m.get(t.Context(), fmt.Sprint("q", i), func(context.Context, int) (int, error) {
+			_, err := m.get(t.Context(), fmt.Sprint("owner", i), fmt.Sprint("q", i), func(context.Context, int) (int, error) {
 				for n := now.Add(1); n > most.Load(); {
 					most.Store(n)
 				}
@@ -282,6 +282,42 @@ func TestMemoIsBounded(t *testing.T) {
 	all.Wait()
 	if most.Load() > maxAsked {
 		t.Errorf("%d were asked at once", most.Load())
+	}
+}
+
+// An owner whose instances do not answer keeps nobody else waiting.
+func TestOneOwnerTakesAFewTurns(t *testing.T) {
+	m := newMemo[int](time.Hour, time.Hour)
+	var stuck atomic.Int32
+	release := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 3 * maxAsked {
+		all.Go(func() {
+			_, err := m.get(t.Context(), "glutton", fmt.Sprint("q", i), func(context.Context, int) (int, error) {
+				stuck.Add(1)
+				<-release
+				return 0, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for stuck.Load() < maxOfOne {
+		time.Sleep(time.Millisecond)
+	}
+	within, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if got, err := m.get(within, "honest", "q", func(context.Context, int) (int, error) { return 7, nil }); got != 7 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	if n := stuck.Load(); n != maxOfOne {
+		t.Errorf("%d of one owner are asked at once", n)
+	}
+	close(release)
+	all.Wait()
+	if len(m.owned) != 0 {
+		t.Errorf("%d owners are remembered", len(m.owned))
 	}
 }
 
