@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/proa-dev/proa/kit/env"
@@ -37,7 +38,8 @@ type config struct {
 	Launcher     string         `env:"PROA_LAUNCHER_FILE" required:"true" help:"The program launcher, built without cgo: pid 1 of every app container."`
 	SFTP         string         `env:"PROA_SFTP_FILE" required:"true" help:"The program sftp, built without cgo: copies files for those who log in to a container."`
 	Staging      time.Duration  `env:"PROA_STAGING_TIMEOUT" default:"15m" help:"How long staging an app may take."`
-	Gateway      []netip.Prefix `env:"PROA_GATEWAY_CIDRS" help:"Networks from which requests reach the ports of apps; without them nobody does."`
+	Gateway      string         `env:"PROA_GATEWAY" default:"proa-gateway/apps" help:"Gateway that serves routes, as namespace/name."`
+	GatewayAt    []netip.Prefix `env:"PROA_GATEWAY_CIDRS" help:"Networks from which requests reach the ports of apps; without them nobody does."`
 	Blocked      []netip.Prefix `env:"PROA_BLOCKED_CIDRS" help:"Networks that apps do not reach; without them, all private and link-local ones."`
 	Allowed      []netip.Prefix `env:"PROA_ALLOWED_CIDRS" help:"Networks that apps reach nevertheless, such as those of databases."`
 	Level        slog.Level     `env:"PROA_LOG_LEVEL" default:"info" help:"Least level of log lines: debug, info, warn, error."`
@@ -102,6 +104,8 @@ func (c *config) check() error {
 	}
 	problems = append(problems, c.Complete())
 	refuse(c.Staging < time.Minute, "PROA_STAGING_TIMEOUT must be at least 1m")
+	g := c.gateway()
+	refuse(g.Namespace == "" || g.Name == "" || strings.Contains(g.Name, "/"), "PROA_GATEWAY must be namespace/name of a Gateway, such as proa-gateway/apps")
 	refuse(!isProgram(c.Launcher), "PROA_LAUNCHER_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/launcher")
 	refuse(!isProgram(c.SFTP), "PROA_SFTP_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/sftp")
 	return errors.Join(problems...)
@@ -123,9 +127,15 @@ func (c *config) connect() (*bits.Registry, *kube.Cluster, error) {
 	cluster, err := kube.Connect(c.Kubeconfig, kube.Settings{
 		Installation: c.Installation,
 		Registry:     kube.Registry{Server: server, Pull: account, Push: account, CA: authority},
-		Network:      kube.Network{Gateway: peers(c.Gateway), Registry: c.registryPeers(server), Blocked: texts(c.Blocked), Allowed: peers(c.Allowed)},
+		Gateway:      c.gateway(),
+		Network:      kube.Network{Gateway: peers(c.GatewayAt), Registry: c.registryPeers(server), Blocked: texts(c.Blocked), Allowed: peers(c.Allowed)},
 	})
 	return registry, cluster, err
+}
+
+func (c *config) gateway() (g kube.Gateway) {
+	g.Namespace, g.Name, _ = strings.Cut(c.Gateway, "/")
+	return g
 }
 
 // registryPeers are where stagings find the registry, on the port that its name has.

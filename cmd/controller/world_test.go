@@ -82,7 +82,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		race = "-race=true" // what is tested is the program
 	}
-	if err := errors.Join(build("", race, "../../cmd/controller"), build("CGO_ENABLED=0", "-ldflags=-s -w", "../../cmd/launcher", "../../cmd/sftp", "../../engines/smoke/app")); err != nil {
+	if err := errors.Join(build("", race, "../../cmd/controller"), build("CGO_ENABLED=0", "-ldflags=-s -w", "../../cmd/launcher", "../../cmd/sftp", "../../engines/smoke/app", "./testdata/traffic")); err != nil {
 		return "", err
 	}
 	return dir, nil

@@ -1,9 +1,9 @@
 // Package controller owns the agreement between the records and a cluster: what should run, runs there, and what runs there is
 // recorded. Of the processes that could act for a cluster one does; the others stand by.
 //
-// A pass gathers what is wanted and what is there, decides (platform.Plan, planSpaces: pure, with reasons), acts, and records. It
-// remembers nothing that it could not find out again, so it may be killed at any moment. What fails is tried again later, and holds
-// up nothing else.
+// A pass gathers what is wanted and what is there, decides (platform.Roll, platform.Plan, platform.PlanRoutes, planSpaces: pure, with reasons), acts,
+// and records. It remembers nothing that it could not find out again, so it may be killed at any moment. What fails is tried again
+// later, and holds up nothing else.
 package controller
 
 import (
@@ -43,6 +43,9 @@ const (
 	again       = time.Second            // before trying to lead again
 	stuckAfter  = 2 * time.Minute        // without a pass
 	parallel    = 8                      // calls to the cluster at once
+	routesFor   = time.Second            // for steps of one kind about routes, in one pass: releases wait meanwhile
+	crashesFor  = 2 * time.Second        // for steps about crashes, in one pass: none is begun later
+	crashTime   = 3 * time.Second        // to ask for what belongs to a crash, twice at the most: launch leaves us ten seconds
 	healAtOnce  = 20                     // spaces whose namespace is made what it should be, in one full pass
 	healEvery   = time.Hour              // for each space
 	sweepEvery  = 10 * time.Minute       // for what an interrupted step left
@@ -102,6 +105,7 @@ func (c *Controller) lead(ctx context.Context, hints <-chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-hints:
+			t.hinted = true
 		case <-watch.Changed():
 		case build := <-t.ended:
 			for t.forget(build); len(t.ended) > 0; {
@@ -129,8 +133,12 @@ type term struct {
 	recorded string               // of what was seen, when it was last written
 	full     time.Time            // when everything was last looked at
 	swept    time.Time
+	hinted   bool                          // records changed since routes were last acted on
+	unserved bool                          // something about routes is left to do
+	hurry    bool                          // at once
 	blocked  map[string]time.Time          // pods whose containers cannot be made, and since when
 	due      time.Time                     // when an instance that has crashed is to be looked at next; zero if none is
+	turn     string                        // the namespace where the last step about a crash was taken
 	running  map[string]context.CancelFunc // stagings, by build
 	ended    chan string                   // builds whose staging is no longer looked after
 	stagings sync.WaitGroup
@@ -163,6 +171,9 @@ func (t *term) rest() time.Duration {
 	}
 	if !t.due.IsZero() {
 		rest = min(rest, t.due.Sub(t.Now()))
+	}
+	if t.hurry {
+		return 0
 	}
 	return max(rest, 0)
 }

@@ -162,3 +162,14 @@ func TestTryWaitsForCancelledSteps(t *testing.T) {
 		t.Error("a step that was cancelled counts as failed")
 	}
 }
+
+// A pass that did not look at routes leaves the hint to the next one; acting on them answers it.
+func TestHintIsAnsweredByActing(t *testing.T) {
+	c := &term{Controller: &Controller{Now: func() time.Time { return now }}, hinted: true}
+	for _, looked := range []bool{false, true} {
+		c.actOnRoutes(t.Context(), routing{looked: looked}, map[string]bool{})
+		if c.hinted == looked {
+			t.Errorf("routes looked at: %v, the hint is left: %v", looked, c.hinted)
+		}
+	}
+}

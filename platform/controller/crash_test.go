@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,9 +135,11 @@ func TestWithCrashes(t *testing.T) {
 	release := &platform.Release{GUID: "r"}
 	seen := func(i platform.Instance) picture {
 		return picture{seen: []platform.Seen{{Release: "r", Instances: []platform.Instance{i}}}, deaths: deaths{runs: []store.Run{{Release: "r", Instance: platform.Instance{
-			PodUID: "a", Run: "a/1", NextTry: now, LastExit: &platform.Exit{Time: now, Description: "ended"}}}}}}
+			PodUID: "a", Run: "a/1", State: platform.InstanceRunning, Since: now.Add(-time.Hour), NextTry: now, LastExit: &platform.Exit{Time: now, Description: "ended"}}}}}}
 	}
-	pod := func(uid string) platform.Instance { return platform.Instance{PodUID: uid, Run: uid + "/1"} }
+	pod := func(uid string) platform.Instance {
+		return platform.Instance{PodUID: uid, Run: uid + "/1", State: platform.InstanceCrashed, Since: now}
+	}
 	for name, c := range map[string]struct {
 		seen platform.Instance
 		step crashStep
@@ -147,6 +150,7 @@ func TestWithCrashes(t *testing.T) {
 		"buried":         {seen: pod("a"), step: crashStep{kind: crashBury, instance: pod("a")}},
 		"recorded":       {seen: pod("a"), step: crashStep{kind: crashRecord, instance: pod("a"), release: release, restart: true}},
 		"gone, recorded": {seen: pod("b"), step: crashStep{kind: crashRecord, instance: pod("a"), release: release}, want: "b/1"},
+		"ended, and not": {seen: pod("a"), step: crashStep{kind: crashRecord, instance: pod("a"), release: release, restart: true}, lost: true, want: "a/1"},
 		"gone, and not":  {seen: pod("b"), step: crashStep{kind: crashRecord, instance: pod("a"), release: release}, lost: true, want: "a/1"},
 		"held":           {seen: platform.Instance{PodUID: "a", Run: "a/2", Held: true}},
 	} {
@@ -155,11 +159,33 @@ func TestWithCrashes(t *testing.T) {
 		if got.Run != c.want {
 			t.Errorf("%s: the run is %q, want %q", name, got.Run, c.want)
 		}
+		if upAsBefore := got.State == platform.InstanceRunning && got.Since.Equal(now.Add(-time.Hour)); upAsBefore != c.lost {
+			t.Errorf("%s: it is %s since %s", name, got.State, got.Since)
+		}
 		if c.seen.Held && (got.Details != "ended" || !got.NextTry.Equal(now) || !got.Since.Equal(now)) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if p.seen[0].Instances[0].Run != c.seen.Run {
 			t.Errorf("%s: what was seen has changed", name)
 		}
+	}
+}
+
+func TestInTurn(t *testing.T) {
+	var steps []crashStep
+	for _, name := range []string{"b1", "b2", "b3", "a1", "c1", "c2"} {
+		steps = append(steps, crashStep{namespace: name[:1], reason: name})
+	}
+	for last, want := range map[string]string{"": "a1 b1 c1 b2 c2 b3", "a": "b1 c1 a1 b2 c2 b3", "b": "c1 a1 b1 c2 b2 b3", "bb": "c1 a1 b1 c2 b2 b3", "c": "a1 b1 c1 b2 c2 b3"} {
+		var got []string
+		for _, s := range inTurn(steps, last) {
+			got = append(got, s.reason)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("after %q come %v, want %s", last, got, want)
+		}
+	}
+	if got := inTurn(nil, "a"); len(got) > 0 {
+		t.Errorf("%v", got)
 	}
 }

@@ -130,7 +130,8 @@ func (c *crashPlan) add(kind crashKind, namespace string, i platform.Instance, r
 	c.steps = append(c.steps, crashStep{kind: kind, namespace: namespace, instance: i, reason: reason})
 }
 
-// record is about the last exit of an instance. It was well as long as the records say that it was.
+// record is about the last exit of an instance. Its time up counts from the start of its container if it has been well since, and not at
+// all if it never was.
 func (c *crashPlan) record(w *platform.Wanted, i platform.Instance, restart bool, reason string) {
 	step := crashStep{kind: crashRecord, namespace: w.Release.Namespace, release: &w.Release, instance: i, restart: restart, reason: reason}
 	if r := c.runs[seat{release: w.Release.GUID, index: i.Index}].Instance; r.Run == i.LastExit.ID && r.State == platform.InstanceRunning {

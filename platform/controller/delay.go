@@ -63,6 +63,13 @@ func (d *delays) note(name string, now time.Time, err error) delay {
 	return *w
 }
 
+// fails tells whether a thing failed when it was last tried.
+func (d *delays) fails(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all[name] != nil
+}
+
 // keep forgets what is not asked for any more.
 func (d *delays) keep(asked map[string]bool) {
 	d.mu.Lock()

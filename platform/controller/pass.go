@@ -23,7 +23,9 @@ type picture struct {
 	stagings []kube.Place
 	spaces   []platform.Space
 	wanted   []platform.Wanted
+	progress []platform.Progress
 	tasks    []store.Task
+	routing  routing
 	deaths   deaths
 }
 
@@ -48,7 +50,11 @@ func (t *term) gather(ctx context.Context) (p picture, err error) {
 	if p.wanted, err = t.Store.Wanted(ctx, t.ID); err != nil {
 		return p, err
 	}
+	p.wanted, p.progress = platform.Roll(p.wanted, p.seen)
 	if p.tasks, err = t.Store.Stagings(ctx, t.ID); err != nil {
+		return p, err
+	}
+	if p.routing, err = t.gatherRoutes(ctx, p.full); err != nil {
 		return p, err
 	}
 	if p.deaths.runs, p.deaths.exits, err = t.Store.Runs(ctx, t.ID, exitsOf(p)); err != nil {
@@ -71,9 +77,13 @@ func (t *term) pass(ctx context.Context) error {
 	t.actOnSpaces(ctx, p, asked)
 	p.seen = t.actOnCrashes(ctx, p, asked)
 	failed := t.actOnReleases(ctx, p, asked)
+	t.actOnRoutes(ctx, p.routing, asked)
 	t.actOnStagings(ctx, p, asked)
 	t.delays.keep(asked)
 	if err := t.record(ctx, p, failed); err != nil {
+		return err
+	}
+	if err := t.advance(ctx, p.progress); err != nil {
 		return err
 	}
 	if p.full && t.Now().Sub(t.swept) > sweepEvery {
