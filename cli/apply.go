@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -67,6 +68,11 @@ func (s *session) applyManifest(ctx context.Context, m *manifest, redact bool) e
 			s.printDiff(m, reply.Diff, redact)
 		}
 	}
+	if m.applied != nil {
+		if body.Data, err = m.applied.bytes(); err != nil {
+			return err
+		}
+	}
 	job, err := s.api.Begin(ctx, http.MethodPost, space+"/actions/apply_manifest", body)
 	if err != nil {
 		return err
@@ -75,6 +81,7 @@ func (s *session) applyManifest(ctx context.Context, m *manifest, redact bool) e
 }
 
 func (s *session) printDiff(m *manifest, diff []v3.Difference, redact bool) {
+	diff = slices.DeleteFunc(diff, func(d v3.Difference) bool { return slices.Contains(m.unasked, d.Path) })
 	if len(diff) == 0 {
 		s.say("The manifest changes nothing.")
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	v3 "github.com/proa-dev/proa/platform/v3"
@@ -14,7 +15,7 @@ import (
 type listed struct {
 	v3.App
 	Processes []v3.Process `json:"processes"`
-	Routes    []string     `json:"routes"`
+	Routes    []v3.Route   `json:"routes"`
 }
 
 var appsCommand = command{
@@ -30,7 +31,7 @@ var appsCommand = command{
 			}
 			none := fmt.Sprintf("There are no apps in space %s. Next: proa push APP", clean(s.cfg.Space.Name))
 			return list(s, apps, none, []string{"name", "requested state", "processes", "routes"}, func(a listed) []string {
-				return []string{clean(a.Name), s.ofState(a.State), clean(counts(a.Processes)), join(a.Routes)}
+				return []string{clean(a.Name), s.ofState(a.State), clean(counts(a.Processes)), join(urls(a.Routes))}
 			})
 		}
 	},
@@ -50,25 +51,45 @@ func (s *session) listApps(ctx context.Context) ([]listed, error) {
 		guid := p.Relationships["app"].GUID()
 		processes[guid] = append(processes[guid], p)
 	}
-	routes := map[string][]string{}
-	for r, err := range v3.Each[route](ctx, s.api, "/v3/routes?per_page=5000&space_guids="+space) {
+	routes := map[string][]v3.Route{}
+	for r, err := range v3.Each[v3.Route](ctx, s.api, "/v3/routes?per_page=5000&space_guids="+space) {
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range r.Destinations {
-			routes[d.App.GUID] = append(routes[d.App.GUID], r.URL)
+		for _, guid := range destined(r) {
+			routes[guid] = append(routes[guid], r)
 		}
 	}
 	all := make([]listed, len(apps))
 	for i, a := range apps {
-		all[i] = listed{App: a, Processes: processes[a.GUID], Routes: routes[a.GUID]}
+		all[i] = listed{App: a, Processes: processes[a.GUID], Routes: append([]v3.Route{}, routes[a.GUID]...)}
 	}
 	return all, nil
+}
+
+// destined are the apps that a route leads to, each once.
+func destined(r v3.Route) []string {
+	var guids []string
+	for _, d := range r.Destinations {
+		if !slices.Contains(guids, d.App.GUID) {
+			guids = append(guids, d.App.GUID)
+		}
+	}
+	return guids
+}
+
+func urls(routes []v3.Route) []string {
+	all := make([]string, len(routes))
+	for i, r := range routes {
+		all[i] = r.URL
+	}
+	return all
 }
 
 // counts is each process with how many of its instances run.
 func counts(processes []v3.Process) string {
 	var parts []string
+	slices.SortStableFunc(processes, webFirst)
 	for _, p := range processes {
 		up := 0
 		for _, i := range p.Seen {

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +39,7 @@ func (s *session) comeUp(ctx context.Context, a v3.App, w waiting) error {
 	if err != nil {
 		return err
 	}
-	processes, err := v3.All[v3.Process](ctx, s.api, "/v3/apps/"+url.PathEscape(a.GUID)+"/processes")
+	processes, err := s.processesOf(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,18 @@ func (s *session) comeUp(ctx context.Context, a v3.App, w waiting) error {
 		view.show(s.instanceLines(all), tally(all))
 		done, crashed := settled(all, w.first)
 		if crashed != nil {
-			verdict = failed("proa logs "+shell(a.Name)+" --recent", "The process %s of app %s did not start: all of its instances crashed.%s", crashed.Type, a.Name, whyCrashed(*crashed))
+			p := failed("proa logs "+shell(a.Name)+" --recent", "The process %s of app %s did not start: all of its instances crashed.%s", crashed.Type, a.Name, whyCrashed(*crashed))
+			p.below = s.lastSaid(ctx, a, crashed.Type)
+			verdict = p
 			break
 		}
 		if done {
 			break
 		}
 		if s.Now().Sub(begun) > patience {
-			verdict = failed("proa logs "+shell(a.Name)+" --recent    # proa app "+shell(a.Name)+" shows how it is", "App %s has not started within %s.", a.Name, patience)
+			p := failed("proa logs "+shell(a.Name)+" --recent    # proa app "+shell(a.Name)+" shows how it is", "App %s has not started within %s.", a.Name, patience)
+			p.below = s.lastSaid(ctx, a, "")
+			verdict = p
 			break
 		}
 		if err := s.wait(ctx, s.Poll); err != nil {
@@ -124,17 +128,46 @@ func steady(i v3.InstanceStats) bool {
 }
 
 // hopeless tells whether nobody should wait for an instance. The platform starts one that crashed again, the first times at once: one
-// crash is not the end. A Cloud Foundry does not say how often it was, so any counts.
+// crash is not the end, but two are, also if the third try is under way. A Cloud Foundry does not say how often it was, so any counts.
 func hopeless(i v3.InstanceStats) bool {
-	return i.State == "CRASHED" && (i.Crashes == nil || *i.Crashes >= 2 || i.NextTry != nil)
+	if i.Crashes == nil {
+		return i.State == "CRASHED"
+	}
+	return i.State != "RUNNING" && (*i.Crashes >= 2 || i.State == "CRASHED" && i.NextTry != nil)
+}
+
+const lastSaid = 10 // lines
+
+// lastSaid is what a process wrote last, or any of them if none is named, as far as it can be read: it says best why an app does not run.
+func (s *session) lastSaid(ctx context.Context, a v3.App, process string) []string {
+	l, err := s.logsOf(a.GUID)
+	if err != nil {
+		return nil
+	}
+	l.only.process = process
+	batch, err := l.recent(ctx, logPage)
+	if err != nil {
+		return nil
+	}
+	batch = slices.DeleteFunc(batch, func(e v3.LogEnvelope) bool { return !strings.HasPrefix(e.Tags["source_type"], "APP/") })
+	var lines []string
+	for _, e := range batch[max(0, len(batch)-lastSaid):] {
+		lines = append(lines, s.dim("   ["+clean(e.Tags["source_type"]+"/"+e.InstanceID)+"] ")+clean(strings.TrimRight(string(e.Log.Payload), "\r\n")))
+	}
+	return lines
 }
 
 // whyCrashed says how an instance ended, if that is known.
 func whyCrashed(i v3.InstanceStats) string {
-	if why := ending(i); why != "" {
-		return fmt.Sprintf(" Instance %d: %s.", i.Index, strings.TrimRight(why, "."))
+	why := ending(i)
+	if why == "" {
+		return ""
 	}
-	return ""
+	text := fmt.Sprintf(" Instance %d: %s.", i.Index, strings.TrimRight(why, "."))
+	if strings.Contains(why, ": Not well within ") && strings.Contains(why, "connection refused") {
+		text += "\nNothing listened on $PORT in time. A process that answers no requests is pushed with -u process, one that needs longer with -t and the seconds."
+	}
+	return text
 }
 
 // ending is how the last run of an instance ended, or why it is not there.

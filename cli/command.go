@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,8 @@ type command struct {
 	long     string
 	examples []string
 	needs    need
-	verbatim int // after so many arguments nothing is an option any more
+	verbatim int                                // after so many arguments nothing is an option any more
+	surplus  func(args, rest []string) *problem // what to say about more arguments than there may be; the rest is as it was typed
 	setup    func(*flags) action
 }
 
@@ -60,6 +62,9 @@ func dispatch(ctx context.Context, e *Env, args []string) error {
 	if f.asked {
 		e.page(c)
 		return nil
+	}
+	if most := len(strings.Fields(c.args)); c.surplus != nil && len(plain) > most {
+		return c.surplus(plain, args[1+slices.Index(args[1:], plain[most]):])
 	}
 	if err == nil {
 		err = c.count(plain)

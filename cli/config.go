@@ -15,6 +15,7 @@ type Config struct {
 	Login    string `json:"login,omitempty"`
 	UAA      string `json:"uaa,omitempty"`
 	LogCache string `json:"log_cache,omitempty"`
+	Apps     string `json:"apps,omitempty"` // scheme and port at which apps are reached, if the API says so
 	Version  string `json:"api_version,omitempty"`
 	Insecure bool   `json:"skip_ssl_validation,omitempty"`
 	ClientID string `json:"client_id,omitempty"` // set when a client logged in, not a person

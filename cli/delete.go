@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 
 	"github.com/proa-dev/proa/kit/fault"
@@ -34,10 +33,7 @@ var deleteCommand = command{
 				doomed = append(doomed, own...)
 			}
 			for i, path := range doomed {
-				job, err := s.api.Begin(ctx, http.MethodDelete, path, nil)
-				if err == nil {
-					err = s.api.Finish(ctx, job)
-				}
+				err := s.remove(ctx, path)
 				if err != nil && (i == 0 || !fault.Is(err, fault.KindNotFound)) { // a route that has gone meanwhile is gone
 					return err
 				}
@@ -51,7 +47,7 @@ var deleteCommand = command{
 // ownRoutes are the routes that serve this app, if none of them serves another one too.
 func (s *session) ownRoutes(ctx context.Context, a v3.App) ([]string, error) {
 	var own []string
-	for r, err := range v3.Each[route](ctx, s.api, "/v3/apps/"+url.PathEscape(a.GUID)+"/routes") {
+	for r, err := range v3.Each[v3.Route](ctx, s.api, "/v3/apps/"+url.PathEscape(a.GUID)+"/routes") {
 		if err != nil {
 			return nil, err
 		}

@@ -44,6 +44,26 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
+// A cell may have several lines. What does not fit goes on indented, so that it is not taken for another one.
+func TestTableWithLinesInCells(t *testing.T) {
+	e, out := terminal(60)
+	e.table(out, []string{"route", "destinations"}, [][]string{{"shop.example.com", "shop:8080\na-rather-long-name-of-an-app-number-1:9001 worker http2 pending"}})
+	want := "route             destinations\n" +
+		"shop.example.com  shop:8080\n" +
+		"                  a-rather-long-name-of-an-app-number-1:\n" +
+		"                    9001 worker http2 pending\n"
+	if out.String() != want {
+		t.Errorf("drew\n%s\nwant\n%s", out, want)
+	}
+	for text, lines := range map[string]string{
+		"very-long-host.example.com/some/path": "very-long-host.|example.com/some|/path", "nothing,to,hold": "nothing,to,hold", "aaaaaaaaaaaaaaaaaaaa": "aaaaaaaaaaaaaaaa|aaaa",
+	} {
+		if got := strings.Join(wrap(text, 16), "|"); got != lines {
+			t.Errorf("%s wraps to %s", text, got)
+		}
+	}
+}
+
 func TestColours(t *testing.T) {
 	e := &Env{Colour: true}
 	if got := e.ofState("RUNNING"); got != "\x1b[32mrunning\x1b[0m" || width(got) != 7 {
@@ -119,8 +139,8 @@ func TestSettled(t *testing.T) {
 	}{
 		{states: "", done: true}, {states: "R", done: true}, {states: "RS"}, {states: "RS", first: true, done: true}, {states: "SS", first: true}, {states: "D"},
 		{states: "C", crashes: -1, crashed: true}, {states: "CC", crashes: -1, crashed: true}, {states: "CS", crashes: -1}, {states: "RC", crashes: -1, done: true},
-		{states: "CC", crashes: 1}, {states: "CC", crashes: 2, crashed: true}, {states: "CC", crashes: 1, waits: true, crashed: true}, {states: "CS", crashes: 3, waits: true},
-		{states: "SS", crashes: 3}, {states: "RC", crashes: 1}, {states: "RC", crashes: 4, waits: true, done: true}, {states: "RC", crashes: 1, first: true, done: true},
+		{states: "CC", crashes: 1}, {states: "CC", crashes: 2, crashed: true}, {states: "CC", crashes: 1, waits: true, crashed: true}, {states: "CS", crashes: 1, waits: true},
+		{states: "SS", crashes: 1}, {states: "SS", crashes: 2, crashed: true}, {states: "RS", crashes: 2, done: true}, {states: "RC", crashes: 1}, {states: "RC", crashes: 4, waits: true, done: true}, {states: "RC", crashes: 1, first: true, done: true},
 		{states: "r", done: true}, {states: "r", crashes: 1}, {states: "rC", crashes: 1}, {states: "R", crashes: 1, done: true}, {states: "r", crashes: -1, done: true},
 	} {
 		var all []v3.InstanceStats
@@ -241,5 +261,37 @@ func TestFollowerShowsEachLineOnce(t *testing.T) {
 	}
 	if len(f.seen) != 1 || f.start != 18*int64(time.Second) {
 		t.Errorf("remembers %v, reads from %d", f.seen, f.start)
+	}
+}
+
+func TestNothingListened(t *testing.T) {
+	why := func(text string) string {
+		return whyCrashed(v3.InstanceStats{State: "CRASHED", LastExit: &v3.LastExit{Description: text}})
+	}
+	contains(t, why("APP/PROC/WEB: Not well within 30 s: dial tcp 10.0.0.1:8080: connect: connection refused"), " Instance 0: APP/PROC/WEB: Not well", "Nothing listened on $PORT in time.", "-u process", "-t")
+	if got := why("APP/PROC/WEB: Exited with status 1"); got != " Instance 0: APP/PROC/WEB: Exited with status 1." {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Of a crash there are two events, which say the same.
+func TestEventsOfACrash(t *testing.T) {
+	data := func(at float64) map[string]any {
+		return map[string]any{"instance": "i", "index": 0.0, "crash_timestamp": at, "reason": "CRASHED", "exit_description": "APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1"}
+	}
+	got := crashesOnce([]v3.Event{{Type: "app.crash", Data: data(2)}, {Type: "audit.app.process.crash", Data: data(2)}, {Type: "app.crash", Data: data(1)}, {Type: "audit.app.start"}})
+	if len(got) != 3 || got[0].Type != "audit.app.process.crash" || got[1].Type != "app.crash" {
+		t.Errorf("got %+v", got)
+	}
+	if text := describe(got[0].Data); text != "#0 WEB/SIDECAR/CLOCK: Exited with status 1" {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestWebComesFirst(t *testing.T) {
+	all := []v3.Process{{Type: "clock"}, {Type: "web"}, {Type: "a"}}
+	slices.SortStableFunc(all, webFirst)
+	if all[0].Type != "web" || all[1].Type != "clock" || all[2].Type != "a" {
+		t.Errorf("got %+v", all)
 	}
 }

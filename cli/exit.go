@@ -35,7 +35,8 @@ const exitCodes = `  0    done
 // A problem is a failure as a person reads it: a sentence, and what to do next.
 type problem struct {
 	says  string
-	next  string // a command or a hint; may be empty
+	below []string // lines that show what is meant
+	next  string   // a command or a hint; may be empty
 	code  int
 	cause error
 }
@@ -84,6 +85,9 @@ func (e *Env) report(ctx context.Context, err error) int {
 			fmt.Fprintln(e.Err, lead+line)
 			lead = "       "
 		}
+	}
+	for _, line := range p.below {
+		fmt.Fprintln(e.Err, line)
 	}
 	if p.next != "" {
 		fmt.Fprintf(e.Err, "%s %s\n", e.bold("Next: "), p.next)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,12 @@ func (f *flags) list(names, value, help string) *[]string {
 
 func (f *flags) on(names, help string) *bool {
 	p := new(bool)
-	f.add(setter{isSwitch: true, set: func(v string) (err error) { *p, err = strconv.ParseBool(v); return err }}, names, "", help)
+	f.add(setter{isSwitch: true, set: func(v string) (err error) {
+		if *p, err = strconv.ParseBool(v); err != nil {
+			return fmt.Errorf("want true or false, or nothing")
+		}
+		return nil
+	}}, names, "", help)
 	return p
 }
 
@@ -99,7 +105,7 @@ func (f *flags) output() {
 	}}, "output", "FORMAT", "json for programs, or table")
 }
 
-// parse gives the arguments. After verbatim of them (if it is not 0) nothing is an option any more, and neither is after "--".
+// parse gives the arguments, also those before a mistake. After verbatim of them (if it is not 0) nothing is an option any more, and neither is after "--".
 func (f *flags) parse(args []string, verbatim int) ([]string, error) {
 	var plain []string
 	for len(args) > 0 {
@@ -107,7 +113,7 @@ func (f *flags) parse(args []string, verbatim int) ([]string, error) {
 			return append(plain, args...), nil
 		}
 		if err := f.set.Parse(args); err != nil {
-			return nil, f.explain(err)
+			return plain, f.explain(err)
 		}
 		rest := f.set.Args()
 		if used := len(args) - len(rest); used > 0 && args[used-1] == "--" {
@@ -139,8 +145,13 @@ func (f *flags) explain(err error) error {
 	if name, lacks := strings.CutPrefix(text, "flag needs an argument: -"); lacks {
 		return usage("The option %s needs a value.", dashed(name))
 	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return usage("The option %s cannot be %s: %s.", dashed(m[2]), m[1], m[3])
+	}
 	return usage("This option cannot be understood: %s.", strings.TrimSuffix(text, "."))
 }
+
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^:]+): (.*)$`)
 
 func dashed(name string) string {
 	if len(name) == 1 {

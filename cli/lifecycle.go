@@ -19,21 +19,30 @@ func (s *session) useDroplet(ctx context.Context, a v3.App, droplet string) erro
 	return s.api.Call(ctx, http.MethodPatch, "/v3/apps/"+url.PathEscape(a.GUID)+"/relationships/current_droplet", v3.One(droplet), &v3.ToOne{})
 }
 
-// stageNewest stages the newest package if nothing has been staged of it yet.
-func (s *session) stageNewest(ctx context.Context, a v3.App) error {
+// stageNewest stages the newest package if nothing has been staged of it yet, and gives its droplet then.
+func (s *session) stageNewest(ctx context.Context, a v3.App) (*v3.Ref, error) {
 	newest, err := v3.First[v3.Package](ctx, s.api, "/v3/packages?order_by=-created_at&per_page=1&page=1&app_guids="+url.QueryEscape(a.GUID))
 	if err != nil || newest == nil || newest.State != "READY" {
-		return err
+		return nil, err
 	}
 	staged, err := v3.First[v3.Droplet](ctx, s.api, "/v3/packages/"+url.PathEscape(newest.GUID)+"/droplets?states=STAGED&per_page=1&page=1")
 	if err != nil || staged != nil {
-		return err
+		return nil, err
 	}
 	guid, err := s.stage(ctx, a, newest.GUID)
 	if err != nil {
+		return nil, err
+	}
+	return &v3.Ref{GUID: guid}, nil
+}
+
+// prepare stages what was uploaded last if that has not been done, for the next start.
+func (s *session) prepare(ctx context.Context, a v3.App) error {
+	droplet, err := s.stageNewest(ctx, a)
+	if err != nil || droplet == nil {
 		return err
 	}
-	return s.useDroplet(ctx, a, guid)
+	return s.useDroplet(ctx, a, droplet.GUID)
 }
 
 // begin starts an app and shows how it comes up.
@@ -64,7 +73,7 @@ var startCommand = command{
 				return nil
 			}
 			s.say("Starting app %s %s...", s.bold(clean(a.Name)), s.where())
-			if err := s.stageNewest(ctx, a); err != nil {
+			if err := s.prepare(ctx, a); err != nil {
 				return err
 			}
 			return s.begin(ctx, a, "start", w())
@@ -97,17 +106,29 @@ var stopCommand = command{
 
 var restartCommand = command{
 	name: "restart", args: "APP", group: "Apps", short: "Stop an app and start it again, with its present settings",
-	long:  "The app does not answer meanwhile. What was uploaded and not staged yet is staged first.",
-	needs: aSpace,
+	long:     "The app does not answer meanwhile, unless there is a strategy. What was uploaded and not staged yet is staged first.",
+	examples: []string{"proa restart shop", "proa restart shop --strategy rolling --max-in-flight 2"},
+	needs:    aSpace,
 	setup: func(f *flags) action {
-		w := waitFlags(f)
+		how, w := deployFlags(f, ""), waitFlags(f)
 		return func(ctx context.Context, s *session, args []string) error {
+			d, err := how()
+			if err != nil {
+				return err
+			}
 			a, err := s.findApp(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			s.say("Restarting app %s %s...", s.bold(clean(a.Name)), s.where())
-			if err := s.stageNewest(ctx, a); err != nil {
+			if d.strategy != "" {
+				ask := d.of(a)
+				if ask.Droplet, err = s.stageNewest(ctx, a); err != nil {
+					return err
+				}
+				return s.deploy(ctx, a, ask, w())
+			}
+			if err := s.prepare(ctx, a); err != nil {
 				return err
 			}
 			if a.State == "STARTED" {
@@ -122,11 +143,16 @@ var restartCommand = command{
 
 var restageCommand = command{
 	name: "restage", args: "APP", group: "Apps", short: "Stage the newest upload of an app again, and restart it",
-	long:  "Do this after binding a service, or to get newer buildpacks. The app answers while it is staged, and not while it restarts.",
-	needs: aSpace,
+	long:     "Do this after binding a service, or to get newer buildpacks. The app answers while it is staged, and not while it restarts, unless there is a strategy.",
+	examples: []string{"proa restage shop", "proa restage shop --strategy rolling"},
+	needs:    aSpace,
 	setup: func(f *flags) action {
-		w := waitFlags(f)
+		how, w := deployFlags(f, ""), waitFlags(f)
 		return func(ctx context.Context, s *session, args []string) error {
+			d, err := how()
+			if err != nil {
+				return err
+			}
 			a, err := s.findApp(ctx, args[0])
 			if err != nil {
 				return err
@@ -142,6 +168,11 @@ var restageCommand = command{
 			guid, err := s.stage(ctx, a, newest.GUID)
 			if err != nil {
 				return err
+			}
+			if d.strategy != "" {
+				ask := d.of(a)
+				ask.Droplet = &v3.Ref{GUID: guid}
+				return s.deploy(ctx, a, ask, w())
 			}
 			if a.State == "STARTED" {
 				if err := s.act(ctx, a, "stop"); err != nil {

@@ -44,6 +44,10 @@ func (o logsOnly) fits(e v3.LogEnvelope) bool {
 	if o.process == "" && o.instance == "" && o.sidecar == "" {
 		return true
 	}
+	if text := string(e.Log.Payload); source == "API" && strings.HasPrefix(text, "App instance exited") { // which belongs to what the instance wrote
+		of := `"exitdescription":"APP/PROC/` + strings.ToUpper(o.process)
+		return (o.instance == "" || o.instance == e.InstanceID) && (o.process == "" || strings.Contains(text, of+":") || strings.Contains(text, of+"/"))
+	}
 	path, inApp := strings.CutPrefix(source, "APP/PROC/")
 	process, sidecar, _ := strings.Cut(path, "/SIDECAR/")
 	said := source == "API" && e.InstanceID == "" // about the lines that follow

@@ -70,7 +70,7 @@ func (s *session) connect(ctx context.Context, address string, insecure bool) er
 		}
 		return ""
 	}
-	cfg.Login, cfg.UAA, cfg.LogCache = href("login"), href("uaa"), href("log_cache")
+	cfg.Login, cfg.UAA, cfg.LogCache, cfg.Apps = href("login"), href("uaa"), href("log_cache"), href("apps")
 	if cfg.Login == "" || cfg.UAA == "" {
 		return failed("proa api URL", "%s answers, but not as a platform API: it does not say where to log in.", address)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,12 +37,56 @@ var logsCommand = command{
 			if *instance != nil {
 				l.only.instance = strconv.Itoa(**instance)
 			}
+			if err := s.checkOnly(ctx, a, l.only); err != nil {
+				return err
+			}
 			if *recent {
 				return s.showRecent(ctx, l, a)
 			}
 			return s.followLogs(ctx, l, a)
 		}
 	},
+}
+
+// checkOnly refuses what the app does not have: it would never write anything.
+func (s *session) checkOnly(ctx context.Context, a v3.App, o logsOnly) error {
+	if o == (logsOnly{}) {
+		return nil
+	}
+	processes, err := s.processesOf(ctx, a)
+	if err != nil {
+		return err
+	}
+	if o.process != "" {
+		if processes, err = ofType(processes, a, o.process, "proa logs"); err != nil {
+			return err
+		}
+	}
+	most := 0
+	for _, p := range processes {
+		most = max(most, p.Instances)
+	}
+	if index, err := strconv.Atoi(o.instance); err == nil && index >= most {
+		return missing("proa app "+shell(a.Name)+"    # shows those there are", "There is no instance %d of %s: it has %s.", index, firstOf(o.process, a.Name), plural(most, "instance"))
+	}
+	if o.sidecar == "" {
+		return nil
+	}
+	var names []string
+	for _, p := range processes {
+		sidecars, err := v3.All[v3.Sidecar](ctx, s.api, "/v3/processes/"+url.PathEscape(p.GUID)+"/sidecars")
+		if err != nil {
+			return err
+		}
+		for _, c := range sidecars {
+			if strings.EqualFold(c.Name, o.sidecar) {
+				return nil
+			}
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return missing("proa logs "+shell(a.Name)+" --sidecar NAME", "%s has no sidecar %s. It has: %s.", firstOf(o.process, "App "+a.Name), o.sidecar, firstOf(strings.Join(slices.Compact(names), ", "), "none"))
 }
 
 func (s *session) showRecent(ctx context.Context, l *logs, a v3.App) error {
@@ -55,7 +101,7 @@ func (s *session) showRecent(ctx context.Context, l *logs, a v3.App) error {
 	return nil
 }
 
-// firstLines are shown before following begins: a few, so that one sees where one is.
+// firstLines are shown before following begins: a few, so that one sees where one is. Those of staging, which is over, are not among them.
 const firstLines = 10
 
 func (s *session) followLogs(ctx context.Context, l *logs, a v3.App) error {
@@ -68,15 +114,16 @@ func (s *session) followLogs(ctx context.Context, l *logs, a v3.App) error {
 		fmt.Fprintf(s.Err, "%s\n", note)
 		return l.stream(ctx, s)
 	}
-	batch, err := l.recent(ctx, firstLines)
+	batch, err := l.recent(ctx, logPage)
 	if err != nil {
 		return err
 	}
-	s.printLogs(batch)
 	from := longAgo
 	if len(batch) > 0 {
 		from = batch[len(batch)-1].Timestamp + 1
 	}
+	batch = slices.DeleteFunc(batch, func(e v3.LogEnvelope) bool { return e.Tags["source_type"] == "STG" })
+	s.printLogs(batch[max(0, len(batch)-firstLines):])
 	fmt.Fprintf(s.Err, "%s\n", note)
 	return l.follow(ctx, from, s.Poll/4, nil, func(e v3.LogEnvelope) { s.printLogs([]v3.LogEnvelope{e}) })
 }

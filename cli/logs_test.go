@@ -85,23 +85,42 @@ func TestLogsGoOn(t *testing.T) {
 }
 
 func TestLogsNarrowed(t *testing.T) {
-	lines := event(logLine(100, "APP/PROC/WEB", "0", "main"), logLine(101, "APP/PROC/WEB/SIDECAR/CLOCK", "0", "clock zero"), logLine(102, "APP/PROC/WEB/SIDECAR/CLOCK", "1", "clock one"),
-		logLine(103, "STG", "0", "staging"), logLine(104, "API", "", "2 lines were dropped here"))
+	clock := "APP/PROC/WEB/SIDECAR/CONFIG SERVER"
+	exit := func(of string) string {
+		return `App instance exited with guid a-1 payload: {"instance":"i","exitdescription":"` + of + `: Exited with status 1"}`
+	}
+	lines := event(logLine(100, "APP/PROC/WEB", "0", "main"), logLine(101, clock, "0", "clock zero"), logLine(102, clock, "1", "clock one"),
+		logLine(103, "STG", "0", "staging"), logLine(104, "API", "", "2 lines were dropped here"), logLine(105, "API", "1", exit("APP/PROC/WEB")), logLine(106, "API", "1", exit(clock)),
+		logLine(107, "API", "0", exit("APP/PROC/WEB")), logLine(108, "API", "1", exit("APP/PROC/WEB2")), logLine(109, "API", "1", "Stopped app shop."))
 	w, asked := streaming(t, lines)
-	out, _, _ := w.run("logs", "shop", "--process", "web", "--instance", "1", "--sidecar", "clock")
-	contains(t, out, "clock one", "dropped here")
-	if strings.Count(out, "\n") != 2 {
+	out, _, _ := w.run("logs", "shop", "--process", "web", "--instance", "1", "--sidecar", "Config Server")
+	contains(t, out, "clock one", "dropped here", `[API/1] OUT App instance exited`, `WEB: Exited`, `CONFIG SERVER: Exited`)
+	if strings.Count(out, "\n") != 4 {
 		t.Errorf("got\n%s", out)
 	}
-	if got := (*asked)[0]; got.Get("process") != "web" || got.Get("instance") != "1" || got.Get("sidecar") != "clock" {
+	if got := (*asked)[0]; got.Get("process") != "web" || got.Get("instance") != "1" || got.Get("sidecar") != "Config Server" {
 		t.Errorf("asked %v", got)
 	}
-	out = w.ok("logs", "shop", "--recent", "--sidecar", "clock")
+	out = w.ok("logs", "shop", "--recent", "--sidecar", "config server")
 	if out != "" {
 		t.Errorf("recent:\n%s", out)
 	}
-	if _, errs, code := w.run("logs", "shop", "--instance", "x"); code != ExitUsage {
-		t.Errorf("exit %d: %s", code, errs)
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{ExitUsage, `Error: The option --instance cannot be "x": want a whole number, such as 2.`, []string{"--instance", "x"}},
+		{ExitNotFound, "There is no instance 7 of web: it has 2 instances.", []string{"--process", "web", "--instance", "7"}},
+		{ExitNotFound, "There is no instance 2 of shop: it has 2 instances.", []string{"--recent", "--instance", "2"}},
+		{ExitNotFound, "App shop has no process worker. It has: web.", []string{"--process", "worker"}},
+		{ExitNotFound, "App shop has no sidecar clock. It has: config server.", []string{"--sidecar", "clock"}},
+	} {
+		_, errs, code := w.run(append([]string{"logs", "shop"}, c.args...)...)
+		if code != c.code {
+			t.Errorf("%v: exit %d", c.args, code)
+		}
+		contains(t, errs, c.says)
 	}
 }
 

@@ -14,9 +14,11 @@ import (
 
 // manifest is what the platform is told about apps.
 type manifest struct {
-	file string // where it was read; empty if it was made of options alone
-	root *yaml.Node
-	apps []*yaml.Node
+	file    string // where it was read; empty if it was made of options alone
+	root    *yaml.Node
+	apps    []*yaml.Node
+	applied *manifest // what is applied of it, if that is not all: the rest is for a deployment to do
+	unasked []string  // paths of what was written into it and nobody has asked for
 }
 
 // findManifest is the file that was named, or the one in a directory, or none.

@@ -72,7 +72,7 @@ func TestOverrides(t *testing.T) {
 		refused  string
 	}{
 		{manifest: "- {name: a}", args: []string{"-m", "1G", "-k", "2G", "-c", "run it", "-b", "x", "-b", "z"},
-			want: "- {name: a, memory: 1G, disk-quota: 2G, command: run it, buildpacks: [x, z], default-route: true}"},
+			want: "- {name: a, command: run it, buildpacks: [x, z], default-route: true, memory: 1G, disk-quota: 2G}"},
 		{manifest: "- {name: a}", args: []string{"b"}, want: "- {name: b, default-route: true}"},
 		{manifest: "- {name: a, command: x}", args: []string{"-c", "null", "-b", "default"}, want: "- {name: a, command: null, buildpacks: [], default-route: true}"},
 		{manifest: "- {name: a, processes: [{type: worker}, {type: web, disk-quota: 1G}]}", args: []string{"-i", "0", "-k", "2G"},

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"go.yaml.in/yaml/v3"
+
+	v3 "github.com/proa-dev/proa/platform/v3"
 )
 
 // overrides are the options of push that become part of the manifest.
@@ -57,27 +59,73 @@ func (o *overrides) given() bool {
 		*o.instances != nil || *o.timeout != nil || len(*o.buildpacks) > 0 || *o.noRoute || *o.randomRoute
 }
 
-// apply writes the options into the entry of an app: those about a process into its process web, if it lists one.
-func (o *overrides) apply(a *yaml.Node) error {
-	web, disk, otherDisk := a, "disk-quota", "disk_quota"
-	if processes := valueOf(a, "processes"); processes != nil {
-		for _, p := range processes.Content {
-			if textOf(p, "type") == "web" {
-				web, disk, otherDisk = p, otherDisk, disk
-				break
+// setting is a value for a key in the entry of an app, or of one of its processes.
+type setting struct {
+	in    *yaml.Node
+	key   string
+	given bool
+	value any
+}
+
+func write(settings []setting) error {
+	for _, s := range settings {
+		if s.given {
+			if err := setValue(s.in, s.key, s.value); err != nil {
+				return err
 			}
 		}
 	}
-	type setting struct {
-		in    *yaml.Node
-		key   string
-		given bool
-		value any
+	return nil
+}
+
+// webOf is where options about a process go: into the process web of an app, if it lists one, and otherwise into the app itself.
+func webOf(a *yaml.Node) *yaml.Node {
+	if processes := valueOf(a, "processes"); processes != nil {
+		for _, p := range processes.Content {
+			if textOf(p, "type") == "web" {
+				return p
+			}
+		}
 	}
-	var instances, timeout any
+	return a
+}
+
+// resize writes how many instances there are, and how large, into the entry of an app.
+func (o *overrides) resize(a *yaml.Node) error {
+	web, disk, otherDisk := webOf(a), "disk-quota", "disk_quota"
+	if web != a {
+		disk, otherDisk = otherDisk, disk
+	}
+	var instances any
 	if *o.instances != nil {
 		instances = **o.instances
 	}
+	if *o.disk != "" {
+		dropKey(web, otherDisk)
+	}
+	return write([]setting{{web, "memory", *o.memory != "", *o.memory}, {web, disk, *o.disk != "", *o.disk}, {web, "instances", instances != nil, instances}})
+}
+
+// sizes puts into the options of a deployment what resize would write.
+func (o *overrides) sizes(d *v3.DeploymentOptions) error {
+	d.WebInstances = *o.instances
+	for text, into := range map[*string]**int{o.memory: &d.MemoryMB, o.disk: &d.DiskMB} {
+		if *text == "" {
+			continue
+		}
+		mb, err := megabytes(*text)
+		if err != nil {
+			return err
+		}
+		*into = &mb
+	}
+	return nil
+}
+
+// apply writes the other options into the entry of an app.
+func (o *overrides) apply(a *yaml.Node) error {
+	web := webOf(a)
+	var timeout any
 	if *o.timeout != nil {
 		timeout = **o.timeout
 	}
@@ -93,21 +141,10 @@ func (o *overrides) apply(a *yaml.Node) error {
 	if *o.imageUser != "" {
 		docker["username"] = *o.imageUser
 	}
-	if *o.disk != "" {
-		dropKey(web, otherDisk)
-	}
-	for _, s := range []setting{
-		{web, "memory", *o.memory != "", *o.memory}, {web, disk, *o.disk != "", *o.disk}, {web, "instances", instances != nil, instances},
+	return write([]setting{
 		{web, "command", *o.command != "", command}, {web, "health-check-type", *o.check != "", *o.check},
 		{web, "health-check-http-endpoint", *o.endpoint != "", *o.endpoint}, {web, "timeout", timeout != nil, timeout},
 		{a, "buildpacks", len(*o.buildpacks) > 0, packs}, {a, "stack", *o.stack != "", *o.stack}, {a, "docker", *o.image != "", docker},
 		{a, "no-route", *o.noRoute, true}, {a, "random-route", *o.randomRoute, true},
-	} {
-		if s.given {
-			if err := setValue(s.in, s.key, s.value); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	})
 }

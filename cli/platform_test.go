@@ -49,7 +49,8 @@ func (w *world) routes() map[string]http.HandlerFunc {
 			w.list(rw, app)
 		},
 		"POST /v3/spaces/s-1/manifest_diff": fixed(http.StatusCreated, map[string]any{"diff": []any{
-			map[string]any{"op": "replace", "path": "/applications/0/memory", "was": "1G", "value": "256M"}}}),
+			map[string]any{"op": "replace", "path": "/applications/0/memory", "was": "1G", "value": "256M"},
+			map[string]any{"op": "add", "path": "/applications/0/default-route", "value": true}}}),
 		"POST /v3/spaces/s-1/actions/apply_manifest": func(rw http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil || r.Header.Get("Content-Type") != "application/x-yaml" {
@@ -66,8 +67,18 @@ func (w *world) routes() map[string]http.HandlerFunc {
 		"GET /v3/packages/{guid}": func(rw http.ResponseWriter, _ *http.Request) {
 			w.say(rw, http.StatusOK, map[string]any{"guid": "k-1", "state": map[bool]string{true: "READY", false: "AWAITING_UPLOAD"}[w.uploaded != nil]})
 		},
-		"POST /v3/builds": fixed(http.StatusCreated, map[string]any{"guid": "b-1", "state": "STAGING"}),
+		"POST /v3/builds": func(rw http.ResponseWriter, _ *http.Request) {
+			if w.stages {
+				w.refuse(rw, 422, "CF-UnprocessableEntity", "Only one build can be STAGING at a time per application.")
+				return
+			}
+			w.say(rw, http.StatusCreated, map[string]any{"guid": "b-1", "state": "STAGING"})
+		},
 		"GET /v3/builds/{guid}": func(rw http.ResponseWriter, _ *http.Request) {
+			if w.endless {
+				w.say(rw, http.StatusOK, map[string]any{"guid": "b-1", "state": "STAGING"})
+				return
+			}
 			if w.fails != "" {
 				w.say(rw, http.StatusOK, map[string]any{"guid": "b-1", "state": "FAILED", "error": w.fails})
 				return
@@ -77,8 +88,9 @@ func (w *world) routes() map[string]http.HandlerFunc {
 		"PATCH /v3/apps/a-1/relationships/current_droplet": fixed(http.StatusOK, map[string]any{"data": map[string]string{"guid": "d-1"}}),
 		"POST /v3/apps/a-1/actions/{what}":                 fixed(http.StatusOK, app),
 		"GET /v3/apps/a-1/routes": func(rw http.ResponseWriter, _ *http.Request) {
-			w.list(rw, map[string]any{"guid": "r-1", "url": "shop.example.com"})
+			w.list(rw, map[string]any{"guid": "r-1", "url": "shop.example.com", "protocol": "http", "destinations": []any{map[string]any{"app": map[string]any{"guid": "a-1"}}}})
 		},
+		"GET /v3/deployments": func(rw http.ResponseWriter, _ *http.Request) { w.list(rw) },
 		"GET /v3/apps/a-1/droplets/current": func(rw http.ResponseWriter, _ *http.Request) {
 			w.refuse(rw, 404, "CF-ResourceNotFound", "Droplet not found")
 		},

@@ -17,15 +17,16 @@ type pushOptions struct {
 	noManifest, noStart, redact *bool
 	vars, varsFiles             *[]string
 	wait                        func() waiting
+	how                         func() (deploying, error)
 }
 
 var pushCommand = command{
 	name: "push", args: "[APP]", group: "Apps", short: "Upload an app, stage it and start it",
 	long: "A manifest.yml in this directory, or named with -f, says what the app needs; options win over it. Without one, APP must be given. " +
 		"What is uploaded is the directory or the .jar, .war or .zip that -p or the manifest names, or else this directory, without what " +
-		".cfignore and .proaignore there list, as in a .gitignore.",
+		".cfignore and .proaignore there list, as in a .gitignore. An app that has no route yet gets one: its name under the apps domain.",
 	examples: []string{"proa push shop", "proa push shop -p target/shop.jar -m 1G", "proa push -f deploy/manifest.yml --var domain=example.com",
-		"proa push shop --docker-image nginx:1.29"},
+		"proa push shop --docker-image nginx:1.29", "proa push shop --strategy canary --instance-steps 10,50"},
 	needs: aSpace,
 	setup: func(f *flags) action { return pushFlags(f).run },
 }
@@ -38,7 +39,7 @@ func pushFlags(f *flags) pushOptions {
 		varsFiles: f.list("vars-file", "FILE", "YAML with values for the manifest"), redact: f.on("redact-env", "do not show values of environment variables"),
 	}
 	o.overrides = overrideFlags(f)
-	o.wait = waitFlags(f)
+	o.how, o.wait = deployFlags(f, ""), waitFlags(f)
 	return o
 }
 
@@ -47,6 +48,7 @@ type pushed struct {
 	name, place string
 	image, user string
 	app         v3.App
+	how         deploying
 }
 
 func (o pushOptions) run(ctx context.Context, s *session, args []string) error {
@@ -89,6 +91,13 @@ func (o pushOptions) manifest(s *session, name string) (*manifest, error) {
 	if err := o.refuse(*o.path); err != nil {
 		return nil, err
 	}
+	how, err := o.how()
+	if err != nil {
+		return nil, err
+	}
+	if how.strategy != "" && *o.noStart {
+		return nil, usage("--no-start and --strategy exclude each other.")
+	}
 	v, err := s.loadVars(*o.varsFiles, *o.vars)
 	if err != nil {
 		return nil, err
@@ -114,14 +123,25 @@ func (o pushOptions) manifest(s *session, name string) (*manifest, error) {
 	if len(m.apps) > 1 && (o.given() || *o.path != "") {
 		return nil, usage("The manifest has %d apps: say for which one the options are, as in proa push APP.", len(m.apps))
 	}
-	for _, a := range m.apps {
+	for i, a := range m.apps {
 		if err := o.apply(a); err != nil {
 			return nil, err
 		}
 		if isTrue(a, "no-route") || isTrue(a, "random-route") {
 			continue
 		}
+		if valueOf(a, "default-route") == nil {
+			m.unasked = append(m.unasked, fmt.Sprintf("/applications/%d/default-route", i))
+		}
 		if err := setValue(a, "default-route", true); err != nil {
+			return nil, err
+		}
+	}
+	if how.strategy != "" { // the sizes of the instances change with the instances
+		m.applied = &manifest{root: copyNode(m.root)}
+	}
+	for _, a := range m.apps {
+		if err := o.resize(a); err != nil {
 			return nil, err
 		}
 	}
@@ -131,8 +151,15 @@ func (o pushOptions) manifest(s *session, name string) (*manifest, error) {
 // plan finds what is to be uploaded, so that a mistake in a path is met before anything is changed.
 func (o pushOptions) plan(s *session, m *manifest) ([]*pushed, error) {
 	var all []*pushed
+	how, err := o.how()
+	if err == nil && how.strategy != "" {
+		err = o.sizes(&how.options)
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range m.apps {
-		p := &pushed{name: textOf(a, "name"), place: m.place(s.Env, a)}
+		p := &pushed{name: textOf(a, "name"), place: m.place(s.Env, a), how: how}
 		if docker := valueOf(a, "docker"); docker != nil && docker.Kind == yaml.MappingNode {
 			p.image, p.user = textOf(docker, "image"), textOf(docker, "username")
 		}
@@ -205,8 +232,24 @@ func (o pushOptions) push(ctx context.Context, s *session, p *pushed) error {
 	if err != nil {
 		return err
 	}
+	if err := o.launch(ctx, s, p, droplet); err != nil {
+		return err
+	}
+	return s.printLinks(ctx, p.app)
+}
+
+// launch runs a droplet: in the place of what runs, or after it has stopped.
+func (o pushOptions) launch(ctx context.Context, s *session, p *pushed, droplet string) error {
+	if p.how.strategy != "" {
+		ask := p.how.of(p.app)
+		ask.Droplet = &v3.Ref{GUID: droplet}
+		return s.deploy(ctx, p.app, ask, o.wait())
+	}
 	if err := s.useDroplet(ctx, p.app, droplet); err != nil {
 		return err
+	}
+	if p.app.State == "STOPPED" {
+		return s.begin(ctx, p.app, "start", o.wait())
 	}
 	return s.begin(ctx, p.app, "restart", o.wait())
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,8 +51,11 @@ func TestPush(t *testing.T) {
 	if code != ExitOK {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
-	contains(t, out, "- memory: 1G", "+ memory: 256M", "Uploading", "said by STG", "0 of 2 instances running", "2 of 2 instances running", "shop.example.com", "config server")
+	contains(t, out, "- memory: 1G", "+ memory: 256M", "Uploading", "said by STG", "0 of 2 instances running", "2 of 2 instances running", "config server", "\nOpen: http://shop.example.com\n")
 	contains(t, errs, "mind the gap")
+	if strings.Contains(out, "default-route") {
+		t.Errorf("what push adds by itself is shown:\n%s", out)
+	}
 	if strings.Contains(out, "said by APP") {
 		t.Errorf("a line of the app is shown as one of staging:\n%s", out)
 	}
@@ -65,8 +70,8 @@ func TestPush(t *testing.T) {
     sidecars:
       - {name: config server, process_types: [web], command: ./config}
     memory: 256M
-    instances: 2
     default-route: true
+    instances: 2
 `
 	if w.manifest != want {
 		t.Errorf("sent\n%s\nwant\n%s", w.manifest, want)
@@ -90,7 +95,8 @@ func TestPushThatFails(t *testing.T) {
 		says  []string
 	}{
 		"staging":     {[]string{"shop", "-p", code}, func(w *world) { w.fails = "NoAppDetectedError" }, ExitFailed, []string{"Staging failed: NoAppDetectedError.", "proa logs shop --recent"}},
-		"all crash":   {[]string{"shop", "-p", code}, func(w *world) { w.states = []string{"CRASHED"} }, ExitFailed, []string{"all of its instances crashed", "proa logs shop --recent"}},
+		"all crash":   {[]string{"shop", "-p", code}, func(w *world) { w.states = []string{"CRASHED"} }, ExitFailed, []string{"all of its instances crashed", "[APP/PROC/WEB/0] said by APP/PROC/WEB\nNext:  proa logs shop --recent"}},
+		"two at once": {[]string{"shop", "-p", code}, func(w *world) { w.stages = true }, ExitFailed, []string{"Only one build can be STAGING", "proa logs shop    # until", "push again"}},
 		"never up":    {[]string{"shop", "-p", code}, func(w *world) { w.states = []string{"STARTING"}; w.env["PROA_STARTUP_TIMEOUT"] = "20ms" }, ExitFailed, []string{"has not started within 20ms"}},
 		"no content":  {[]string{"shop", "-p", filepath.Join(code, "gone")}, nil, ExitUsage, []string{"There is nothing at"}},
 		"empty":       {[]string{"shop", "-p", t.TempDir()}, nil, ExitUsage, []string{"There is nothing to upload"}},
@@ -115,6 +121,41 @@ func TestPushThatFails(t *testing.T) {
 	}
 }
 
+func TestPushIsStoppedWhileItStages(t *testing.T) {
+	w := loggedIn(t)
+	w.endless = true
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	_, errs, code := w.runIn(ctx, func(e *Env) {
+		e.Out = writerFunc(func(b []byte) (int, error) {
+			if bytes.Contains(b, []byte("said by STG")) {
+				go func() {
+					until(t, "a look at the build", func() bool { return w.hears("GET /v3/builds/b-1") })
+					interrupt()
+				}()
+			}
+			return len(b), nil
+		})
+	}, "push", "shop", "-p", files(t, map[string]string{"a": "b"}))
+	if code != ExitInterrupted {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, errs, "Staging goes on without you. proa logs shop shows how.", "Stopped.")
+}
+
+func TestAppID(t *testing.T) {
+	w := loggedIn(t)
+	w.manifest = "applied"
+	for want, args := range map[string][]string{"a-1\n": nil, "p-1\n": {"--process", "web"}} {
+		if got := w.ok(append([]string{"app", "shop", "--guid"}, args...)...); got != want {
+			t.Errorf("%v: %q", args, got)
+		}
+	}
+	if _, errs, code := w.run("app", "shop", "--guid", "--process", "worker"); code != ExitNotFound {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 func TestPushGoesOnWithoutLogs(t *testing.T) {
 	w := loggedIn(t)
 	w.broken = true
@@ -135,4 +176,11 @@ func TestLogsRecent(t *testing.T) {
 	if first, second := strings.Index(out, "[APP/PROC/WEB/0] OUT said by APP"), strings.Index(out, "[STG/0] OUT said by STG"); first < 0 || second < first {
 		t.Errorf("got\n%s", out)
 	}
+}
+
+// hears tells whether a request has come.
+func (w *world) hears(line string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.heard, line)
 }

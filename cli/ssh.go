@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -27,6 +25,7 @@ var sshCommand = command{
 		"remote command.",
 	examples: []string{"proa ssh shop", "proa ssh shop -i 1 -c 'ps aux'", "proa ssh shop -N -L 5005:localhost:5005    # a debugger's port, until Ctrl-C"},
 	needs:    aSpace,
+	surplus:  asCommand,
 	setup: func(f *flags) action {
 		o := sshOptions{
 			index: f.number("app-instance-index,i", "INDEX", "which instance (0)"), process: f.text("process", "TYPE", "which process (web)"),
@@ -64,7 +63,7 @@ func (o sshOptions) run(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	return o.use(ctx, s, client, forwards)
+	return o.use(ctx, s, shell(a.Name), client, forwards)
 }
 
 func (o sshOptions) check() ([]forward, error) {
@@ -86,10 +85,10 @@ func (o sshOptions) check() ([]forward, error) {
 }
 
 // use forwards, and runs a shell or a command until it ends.
-func (o sshOptions) use(ctx context.Context, s *session, client *ssh.Client, forwards []forward) error {
+func (o sshOptions) use(ctx context.Context, s *session, app string, client *ssh.Client, forwards []forward) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &remote{session: s, client: client, command: strings.Join(*o.commands, " ")}
+	r := &remote{session: s, client: client, app: app, command: strings.Join(*o.commands, " ")}
 	switch {
 	case *o.noShell || *o.noPTY:
 	case *o.forcePTY:
@@ -104,37 +103,36 @@ func (o sshOptions) use(ctx context.Context, s *session, client *ssh.Client, for
 		return err
 	}
 	if *o.noShell {
+		if len(forwards) == 0 {
+			fmt.Fprintln(s.Err, "-N without -L forwards nothing.")
+		}
+		fmt.Fprintln(s.Err, s.dim("Ctrl-C ends it."))
 		return r.linger(ctx)
 	}
 	return r.run(ctx)
 }
 
-// instanceFor finds the process of a type whose instance runs.
+// instanceFor finds the process of a type whose instance runs, or is about to: one that does not get well is to be looked at.
 func (s *session) instanceFor(ctx context.Context, a v3.App, kind string, index int) (process string, err error) {
 	if a.State != "STARTED" {
 		return "", failed("proa start "+shell(a.Name), "App %s is stopped.", a.Name)
 	}
-	all, err := v3.All[v3.Process](ctx, s.api, "/v3/apps/"+url.PathEscape(a.GUID)+"/processes")
+	all, err := s.processesOf(ctx, a)
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(all, func(p v3.Process) bool { return p.Type == kind })
-	if at < 0 {
-		var types []string
-		for _, p := range all {
-			types = append(types, p.Type)
-		}
-		return "", missing("proa ssh "+shell(a.Name)+" --process TYPE", "App %s has no process %s. It has: %s.", a.Name, kind, firstOf(strings.Join(types, ", "), "none"))
+	if all, err = ofType(all, a, kind, "proa ssh"); err != nil {
+		return "", err
 	}
-	stats, err := s.stats(ctx, all[at].GUID)
+	stats, err := s.stats(ctx, all[0].GUID)
 	if err != nil {
 		return "", err
 	}
 	for _, i := range stats {
 		switch {
 		case i.Index != index:
-		case i.State == "RUNNING":
-			return all[at].GUID, nil
+		case i.State == "RUNNING", i.State == "STARTING":
+			return all[0].GUID, nil
 		case i.State == "CRASHED":
 			return "", failed("proa logs "+shell(a.Name)+" --recent", "Instance %d of %s is CRASHED.", index, kind)
 		default:
@@ -142,4 +140,11 @@ func (s *session) instanceFor(ctx context.Context, a v3.App, kind string, index 
 		}
 	}
 	return "", missing("proa app "+shell(a.Name)+"    # shows those there are", "There is no instance %d of %s: it has %s.", index, kind, plural(len(stats), "instance"))
+}
+
+// asCommand says where a command belongs that was written as arguments.
+func asCommand(args, rest []string) *problem {
+	p := usage("A command goes in -c.")
+	p.next = "proa ssh " + shell(args[0]) + " -c " + shell(strings.Join(rest, " "))
+	return p
 }

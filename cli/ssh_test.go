@@ -44,7 +44,9 @@ func TestSSHSentences(t *testing.T) {
 	}{
 		"no app":            {nil, []string{"shopp"}, ExitNotFound, []string{`There is no app "shopp"`, "proa apps"}},
 		"crashed":           {func(w *world) { w.states = []string{"CRASHED"} }, nil, ExitFailed, []string{"Instance 0 of web is CRASHED.", "proa logs shop --recent"}},
-		"starting":          {func(w *world) { w.states = []string{"STARTING"} }, nil, ExitFailed, []string{"Instance 0 of web is STARTING.", "proa app shop"}},
+		"starting":          {func(w *world) { w.states = []string{"STARTING"} }, nil, ExitOK, nil},
+		"down":              {func(w *world) { w.states = []string{"DOWN"} }, nil, ExitFailed, []string{"Instance 0 of web is DOWN.", "proa app shop"}},
+		"words":             {nil, []string{"ls", "-l"}, ExitUsage, []string{"A command goes in -c.", "proa ssh shop -c 'ls -l'"}},
 		"no process":        {nil, []string{"--process", "worker"}, ExitNotFound, []string{"App shop has no process worker. It has: web."}},
 		"no instance":       {nil, []string{"-i", "7"}, ExitNotFound, []string{"There is no instance 7 of web: it has 2 instances."}},
 		"no ssh":            {func(w *world) { w.ssh.address = "" }, nil, ExitFailed, []string{"There is no ssh in this installation.", "ask the operator"}},
@@ -86,6 +88,24 @@ func TestSSHSentences(t *testing.T) {
 	if _, errs, code := w.run("ssh", "shop", "-k", "-c", "true"); code != 0 || !strings.Contains(errs, "Who answers is not checked") {
 		t.Errorf("-k: exit %d, %s", code, errs)
 	}
+}
+
+func TestSSHWhenTheInstanceEnds(t *testing.T) {
+	w := withSSH(t)
+	_, errs, code := w.runIn(t.Context(), typing("exit 137\n"), "ssh", "shop")
+	if code != 137 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, errs, "the instance has probably ended. Next: proa app shop")
+	if _, errs, code := w.run("ssh", "shop", "-c", "exit 137"); code != 137 || errs != "" {
+		t.Errorf("a command may end as it likes: exit %d, %s", code, errs)
+	}
+	w.ssh.silent = true
+	_, errs, code = w.run("ssh", "shop", "-c", "true")
+	if code != ExitFailed {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, errs, "Error: The instance has ended.", "proa app shop")
 }
 
 // screen is a terminal of a size that changes.
@@ -245,7 +265,7 @@ func TestSSHForwards(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 	}
-	contains(t, told.String(), "A connection to 127.0.0.1:1 failed: ")
+	contains(t, told.String(), "A connection to 127.0.0.1:1 failed: ", "Ctrl-C ends it.")
 	stop()
 	if code := <-done; code != ExitInterrupted {
 		t.Errorf("exit %d", code)

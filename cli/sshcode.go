@@ -14,8 +14,9 @@ import (
 
 var sshCodeCommand = command{
 	name: "ssh-code", group: "Shell", short: "Print a code that other ssh programs can log in with, once",
-	long:     "It is the password for the user cf:PROCESS/INDEX, where PROCESS is the id of a process and INDEX the number of an instance.",
-	examples: []string{"proa ssh-code"},
+	long: "It is the password for the user cf:PROCESS/INDEX, where PROCESS is the id of a process and INDEX the number of an instance. " +
+		"It works once, and for five minutes. Where the server is, and the fingerprint of its key, is in the API's links.",
+	examples: []string{"proa curl / | jq .links.app_ssh", "proa ssh-code", `ssh -p 2222 -l "cf:$(proa app shop --guid --process web)/0" ssh.example.org`},
 	needs:    aLogin,
 	setup: func(*flags) action {
 		return func(ctx context.Context, s *session, _ []string) error {

@@ -15,6 +15,7 @@ import (
 type remote struct {
 	session *session
 	client  *ssh.Client
+	app     string // as a shell reads its name
 	command string // none: a shell
 	pty     bool
 }
@@ -22,6 +23,10 @@ type remote struct {
 const (
 	keepAliveEvery = 30 * time.Second
 	lastWait       = 3 * time.Second // for what was told to end
+
+	keepAliveRequest = "keepalive@cloudfoundry.org"
+
+	killed, terminated = 128 + 9, 128 + 15 // statuses
 )
 
 // keepAlive notices a server that has gone, and keeps firewalls in between from forgetting the connection.
@@ -29,7 +34,7 @@ func (r *remote) keepAlive(ctx context.Context) {
 	for r.session.wait(ctx, keepAliveEvery) == nil {
 		answered := make(chan error, 1)
 		go func() {
-			_, _, err := r.client.SendRequest("keepalive@cloudfoundry.org", true, nil)
+			_, _, err := r.client.SendRequest(keepAliveRequest, true, nil)
 			answered <- err
 		}()
 		select {
@@ -54,12 +59,12 @@ func (r *remote) linger(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case err := <-over:
-		return broken(err)
+		return r.broken(err)
 	}
 }
 
-func broken(err error) error {
-	p := failed("try again; proa app shows how the app is", "The connection to the app broke.")
+func (r *remote) broken(err error) error {
+	p := failed("proa app "+r.app+"    # shows how it is; then try again", "The connection to the app broke.")
 	p.cause = err
 	return p
 }
@@ -97,7 +102,7 @@ func (r *remote) run(ctx context.Context) error {
 
 func (r *remote) notOpened(err error) error {
 	if errors.Is(err, io.EOF) {
-		return broken(err)
+		return r.broken(err)
 	}
 	p := failed("proa app shows whether the instance runs; try again", "The ssh server opened no shell: %s.", err)
 	p.cause = err
@@ -138,11 +143,17 @@ func (r *remote) await(ctx context.Context, shell *ssh.Session) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &exit):
+		if r.command == "" && (exit.ExitStatus() == killed || exit.ExitStatus() == terminated) {
+			fmt.Fprintf(r.session.Err, "\r\nThe shell was ended from outside: the instance has probably ended. Next: proa app %s\r\n", r.app)
+		}
 		return quiet(exit.ExitStatus())
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return broken(err)
+	if _, _, gone := r.client.SendRequest(keepAliveRequest, true, nil); gone == nil {
+		return failed("proa app "+r.app, "The instance has ended.")
+	}
+	return r.broken(err)
 }
 
 var modes = ssh.TerminalModes{ssh.ECHO: 1, ssh.TTY_OP_ISPEED: 115200, ssh.TTY_OP_OSPEED: 115200}

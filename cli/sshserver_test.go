@@ -32,6 +32,7 @@ type sshWorld struct {
 	refuses     string // why the authorization server gives no code
 	disabled    string // why nobody gets in
 	features    map[string]bool
+	silent      bool // no status comes at the end
 
 	mu     sync.Mutex
 	codes  []string
@@ -244,7 +245,7 @@ func (s *sshWorld) session(c ssh.NewChannel) {
 			in, err := start(cmd, ch)
 			_ = r.Reply(err == nil, nil) // before anything that the command says
 			if err == nil {
-				go follow(cmd, ch, in)
+				go follow(cmd, ch, in, s.silent)
 			}
 		default:
 			s.note("refused %s", r.Type)
@@ -262,12 +263,16 @@ func start(cmd *exec.Cmd, ch ssh.Channel) (io.WriteCloser, error) {
 	return in, cmd.Start()
 }
 
-func follow(cmd *exec.Cmd, ch ssh.Channel, in io.WriteCloser) {
+func follow(cmd *exec.Cmd, ch ssh.Channel, in io.WriteCloser, silent bool) {
 	go func() {
 		_, _ = io.Copy(in, ch)
 		_ = in.Close()
 	}()
 	_ = cmd.Wait()
+	if silent {
+		_ = ch.Close()
+		return
+	}
 	_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(cmd.ProcessState.ExitCode())}))
 	_ = ch.Close()
 }

@@ -27,6 +27,13 @@ func (s *session) stage(ctx context.Context, a v3.App, pkg string) (string, erro
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", failed("PROA_STAGING_TIMEOUT=30m proa restage "+shell(a.Name), "Staging has not finished within %s.", patience)
+	case ctx.Err() != nil && b.GUID != "":
+		s.warn("Staging goes on without you. proa logs " + shell(a.Name) + " shows how.")
+		return "", err
+	case err != nil && strings.Contains(err.Error(), "Only one build can be STAGING"):
+		p := problemOf(err)
+		p.next = "proa logs " + shell(a.Name) + "    # until that staging is done; then push again"
+		return "", p
 	case err != nil:
 		return "", err
 	case b.State != "STAGED" || b.Droplet == nil:

@@ -15,9 +15,11 @@ func (e *Env) table(w io.Writer, headings []string, rows [][]string) {
 	total := gap * (len(headings) - 1)
 	for i := range headings {
 		for _, row := range append([][]string{headings}, rows...) {
-			widths[i] = max(widths[i], width(row[i]))
-			if strings.Contains(row[i], "\x1b") { // a painted word stays whole
-				least[i] = max(least[i], width(row[i]))
+			for line := range strings.SplitSeq(row[i], "\n") {
+				widths[i] = max(widths[i], width(line))
+				if strings.Contains(line, "\x1b") { // a painted word stays whole
+					least[i] = max(least[i], width(line))
+				}
 			}
 		}
 		least[i] = max(least[i], narrowed)
@@ -67,6 +69,7 @@ func (e *Env) room() int {
 
 const (
 	gap      = 2
+	indent   = 2
 	narrowed = 8 // no column is made narrower than this
 
 	veryNarrow = 60 // below this a table that does not fit is no table any more
@@ -110,21 +113,40 @@ func writeRow(w io.Writer, row []string, widths []int) {
 	}
 }
 
-// wrap breaks a text into lines that are not wider, at spaces and after commas where it can. A painted text is not broken: those
-// are short words.
+// wrap breaks a text into lines that are not wider, at spaces and after commas where it can, or else at the joints of an address. Where it has several lines already, what
+// goes on is indented. A painted text is not broken: those are short words.
 func wrap(text string, limit int) []string {
+	if strings.Contains(text, "\n") {
+		var lines []string
+		for line := range strings.SplitSeq(text, "\n") {
+			first := wrap(line, limit)
+			if len(first) > 1 && limit > narrowed {
+				first = strings.Split(strings.Join(wrap(line, limit-indent), "\n"+strings.Repeat(" ", indent)), "\n")
+			}
+			lines = append(lines, first...)
+		}
+		return lines
+	}
 	if width(text) <= limit || strings.Contains(text, "\x1b") {
 		return []string{text}
 	}
 	var lines []string
 	runes := []rune(text)
 	for len(runes) > limit {
-		cut := limit
-		for i := limit; i > limit/4; i-- {
+		cut, joint := 0, 0
+		for i := limit; i > limit/4 && cut == 0; i-- {
 			if runes[i-1] == ',' || runes[i-1] == ' ' || runes[i] == ' ' {
 				cut = i
-				break
 			}
+			if joint == 0 && (strings.ContainsRune(".-:", runes[i-1]) || runes[i] == '/') {
+				joint = i
+			}
+		}
+		if cut == 0 {
+			cut = joint
+		}
+		if cut == 0 {
+			cut = limit
 		}
 		lines = append(lines, strings.TrimRight(string(runes[:cut]), " "))
 		runes = []rune(strings.TrimLeft(string(runes[cut:]), " "))

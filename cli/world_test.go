@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -32,21 +33,27 @@ type world struct {
 	manifest string
 	uploaded map[string]*zip.File
 	fails    string // why staging fails
+	stages   bool   // something is staged already
+	endless  bool   // staging does not end
 	states   []string
 	broken   bool // no log can be read
 	ssh      sshWorld
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld makes one; a test may bring parts of the API along that the others do not need.
+func newWorld(t *testing.T, parts ...func(*world) map[string]http.HandlerFunc) *world {
 	w := &world{t: t, home: t.TempDir(), env: map[string]string{}, states: []string{"STARTING", "RUNNING"}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
 		w.refuse(rw, http.StatusNotFound, "CF-NotFound", "Unknown request")
 	})
-	for _, routes := range []map[string]http.HandlerFunc{w.routes(), w.sshRoutes()} {
-		for pattern, reply := range routes {
-			mux.HandleFunc(pattern, reply)
-		}
+	all := w.routes()
+	maps.Copy(all, w.sshRoutes())
+	for _, part := range parts {
+		maps.Copy(all, part(w))
+	}
+	for pattern, reply := range all {
+		mux.HandleFunc(pattern, reply)
 	}
 	w.Server = httptest.NewServer(w.guard(mux))
 	t.Cleanup(w.Close)
@@ -162,8 +169,8 @@ func (w *world) ok(args ...string) string {
 }
 
 // loggedIn is a world in which ada works in research / dev.
-func loggedIn(t *testing.T) *world {
-	w := newWorld(t)
+func loggedIn(t *testing.T, parts ...func(*world) map[string]http.HandlerFunc) *world {
+	w := newWorld(t, parts...)
 	w.ok("login", "-a", w.URL, "-u", "ada", "-p", "lovelace", "-o", "research", "-s", "dev")
 	w.heard = nil
 	return w
