@@ -30,6 +30,7 @@ func TestCfclient(t *testing.T) {
 	droplet := w.stage(app)
 	w.configure(app)
 	w.run(app, droplet)
+	w.routes(app)
 	w.manifest(app)
 	w.trail(app)
 	w.push()
@@ -276,6 +277,42 @@ func (w *cfWorld) running(app string, instances int) {
 }
 
 // manifest takes the app's own manifest, changes it, sees the difference and applies it.
+func (w *cfWorld) routes(app *resource.App) {
+	domain, err := w.cf.Organizations.GetDefaultDomain(w.ctx, w.org.GUID)
+	w.must("read the default domain", err)
+	in := resource.NewRouteCreate(domain.GUID, w.space.GUID)
+	in.Host, in.Path = new("cf-"+strings.ToLower(rand.Text()[:8])), new("/client")
+	route, err := w.cf.Routes.Create(w.ctx, in)
+	w.must("create a route", err)
+	cfWant(w, "address", route.URL, *in.Host+"."+domain.Name+*in.Path)
+	taken := client.NewRouteReservationListOptions()
+	taken.Hosts, taken.Paths = *in.Host, *in.Path
+	reserved, err := w.cf.Routes.IsRouteReserved(w.ctx, domain.GUID, taken)
+	w.must("check the route", err)
+	cfWant(w, "reserved", reserved, true)
+	web := resource.NewRouteDestinationInsertOrReplace(app.GUID)
+	_, err = w.cf.Routes.InsertDestinations(w.ctx, route.GUID, []*resource.RouteDestinationInsertOrReplace{web})
+	w.must("map the route", err)
+	replaced, err := w.cf.Routes.ReplaceDestinations(w.ctx, route.GUID, []*resource.RouteDestinationInsertOrReplace{web.WithProcessType("web").WithPort(9090).WithProtocol("http1")})
+	w.must("replace the destinations", err)
+	cfWant(w, "port", *replaced.Destinations[0].Port, 9090)
+	cfWant(w, "process", replaced.Destinations[0].App.Process.Type, "web")
+	found, _, err := w.cf.Routes.ListIncludeDomainsAll(w.ctx, nil)
+	w.must("list routes with domains", err)
+	if !slices.ContainsFunc(found, func(r *resource.Route) bool { return r.GUID == route.GUID }) {
+		w.Errorf("routes: %s is missing", route.URL)
+	}
+	its, err := w.cf.Routes.ListForAppAll(w.ctx, app.GUID, nil)
+	w.must("list routes of an app", err)
+	cfWant(w, "routes of the app", len(its), 1)
+	w.must("unmap the route", w.cf.Routes.RemoveDestination(w.ctx, route.GUID, *replaced.Destinations[0].GUID))
+	w.finish("delete orphaned routes")(w.cf.Routes.DeleteUnmappedRoutesForSpace(w.ctx, w.space.GUID))
+	_, err = w.cf.Routes.Get(w.ctx, route.GUID)
+	if !resource.IsResourceNotFoundError(err) {
+		w.Errorf("a deleted route: got %v, want that it is not found", err)
+	}
+}
+
 func (w *cfWorld) manifest(app *resource.App) {
 	text, err := w.cf.Manifests.Generate(w.ctx, app.GUID)
 	w.must("generate a manifest", err)

@@ -54,7 +54,7 @@ func sessions(t *testing.T, dir string) {
 			for name, value := range map[string]string{
 				"PROA_HOME": filepath.Join(e.WorkDir, ".proa"), "API": os.Getenv("PROA_API_URL"),
 				"PROA_USERNAME": os.Getenv("PROA_ADMIN_USERNAME"), "PROA_PASSWORD": os.Getenv("PROA_ADMIN_PASSWORD"),
-				"ORG": "e2e-" + id, "APP": "app-" + id, "DOMAIN": os.Getenv("PROA_APPS_DOMAIN"),
+				"ORG": "e2e-" + id, "APP": "app-" + id, "DOMAIN": os.Getenv("PROA_APPS_DOMAIN"), "GATEWAY": os.Getenv("PROA_GATEWAY_HTTP"),
 				"KUBECONFIG": os.Getenv("KUBECONFIG"), "NO_PROXY": os.Getenv("NO_PROXY"),
 				"GOCACHE": strings.TrimSpace(string(cache)), "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false",
 			} {

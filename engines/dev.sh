@@ -199,6 +199,7 @@ up_auth() {
 		PROA_AUTH_LISTEN="$auth_listen" \
 		PROA_AUTH_METRICS_LISTEN="$auth_metrics" \
 		PROA_AUTH_URL="$auth_url" \
+		PROA_AUTH_TRUSTED_PROXIES=127.0.0.1/32 \
 		PROA_AUTH_DATABASE_URL_FILE="$secrets/auth-database-url" \
 		PROA_AUTH_KEYSET_FILE="$secrets/keyset" \
 		PROA_AUTH_START_FILE="$root/deploy/auth/start.yaml" \
@@ -277,6 +278,7 @@ up_platform() {
 		PROA_AUTH_URL="$auth_url" \
 		PROA_API_CLIENT_SECRET_FILE="$secrets/api-client-secret" \
 		PROA_APPS_DOMAIN="$PROA_APPS_DOMAIN" \
+		PROA_APPS_URL="http://$PROA_APPS_DOMAIN:${PROA_GATEWAY_HTTP##*:}" \
 		PROA_SSH_ADDRESS="$ssh_listen" \
 		PROA_SSH_FINGERPRINT="$host_key" \
 		KUBECONFIG="$KUBECONFIG" \
@@ -323,6 +325,7 @@ write_env() {
 		! with_mail || echo "export PROA_MAIL_DIR='$("$postfix" mail dev)'"
 		! with_platform || {
 			echo "export PROA_API_URL='$api_url'"
+			echo "export PROA_GATEWAY_URL='http://$PROA_GATEWAY_HTTP'"
 			echo "export PROA_SSH_ADDR='$ssh_listen'"
 			cat "$run/cluster.env"
 			echo "PATH='$root/bin':\$PATH"

@@ -155,7 +155,7 @@ func (a *App) SetFeature(name string, on bool) error {
 	case name != FeatureRevisions:
 		return NotFound("Feature")
 	case !on:
-		return fault.Unprocessable("Revisions cannot be switched off: every start of an app makes one, and they cost nothing.")
+		return fault.Unprocessable("Revisions cannot be switched off: they are how an app goes back to what it was, and they cost nothing.")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type Crash struct {
 	PodUID  string
 	Node    string
 	Exit    Exit
-	Up      time.Duration // how long the run had been well
+	Up      time.Duration // since its container was started; zero if it was never well
 	Log     []LogLine     // the last that it printed
 
 	Count   int       // of crashes in a row, this one included
@@ -31,7 +31,7 @@ const (
 	lastWait       = 16 * time.Minute
 )
 
-// ForgetAfter is how long an instance must have been well for its earlier crashes to be forgotten.
+// ForgetAfter is how long an instance that became well must have been up, its start included, for its earlier crashes to be forgotten.
 const ForgetAfter = 5 * time.Minute
 
 // RestartWait is how long an instance waits after so many crashes in a row before it is started again.
@@ -72,7 +72,7 @@ func (c Crash) Line() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode exit record: %w", err)
 	}
-	return fmt.Sprintf("App instance exited with guid %s payload: %s", c.App, payload), nil
+	return fmt.Sprintf("%s with guid %s payload: %s", ExitRecord, c.App, payload), nil
 }
 
 // Data is the exit record as the audit trail tells it.

@@ -50,10 +50,7 @@ type Instance struct {
 type Exit struct {
 	ID          string
 	Time        time.Time
-	Code        int
-	Reason      string // the cluster's word for it, such as OOMKilled
 	Description string // who ended and how, as the exit record says it: APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1
-	Message     string // the record that pid 1 left, as it is: the app could have written it
 	Stopped     bool   // pid 1 was told to stop, and does not know why: after a failed health check, by the kubelet
 	Moved       bool   // the instance was taken away; the cluster places it anew by itself
 }

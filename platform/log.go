@@ -24,6 +24,7 @@ type LogFilter struct {
 	Sidecar  string
 	Instance string
 	Source   string // exactly this one
+	Except   string // not this source
 }
 
 // Narrow tells whether only lines of instances are asked for.
@@ -37,18 +38,29 @@ func (f LogFilter) Pod(processType string, index int) bool {
 	return f.Pods() && (f.Process == "" || strings.EqualFold(f.Process, processType)) && (f.Instance == "" || f.Instance == strconv.Itoa(index))
 }
 
-// Fits tells whether a line of that source and instance is one of those asked for.
-func (f LogFilter) Fits(source, instance string) bool {
-	if f.Source != "" && f.Source != source || f.Instance != "" && f.Instance != instance {
+// Fits tells whether a line of that source and instance is one of those asked for. The exit record of an instance belongs to its lines,
+// and to those of its sidecars, which have ended with it; it is told by its text.
+func (f LogFilter) Fits(source, instance, text string) bool {
+	if f.Source != "" && f.Source != source || f.Except != "" && f.Except == source || f.Instance != "" && f.Instance != instance {
 		return false
 	}
 	if !f.Narrow() {
 		return true
 	}
+	if source == SourceAPI && strings.HasPrefix(text, ExitRecord) {
+		of := f.ExitOf()
+		return f.Process == "" || strings.Contains(text, of+":") || strings.Contains(text, of+"/")
+	}
 	path, inApp := strings.CutPrefix(source, sourceApp)
 	process, sidecar, _ := strings.Cut(path, sourceSidecar)
 	return inApp && (f.Process == "" || strings.EqualFold(f.Process, process)) && (f.Sidecar == "" || strings.EqualFold(f.Sidecar, sidecar))
 }
+
+// ExitOf is what stands in exit records of the process asked for, before a colon or the path of a sidecar.
+func (f LogFilter) ExitOf() string { return `"exitdescription":"` + AppSource(f.Process, "") }
+
+// ExitRecord is how the line of an exit record begins. Clients compare it.
+const ExitRecord = "App instance exited"
 
 // SourceStaging is the source of staging's lines, and SourceAPI of what the platform itself tells about an app. Clients compare them.
 const (

@@ -87,6 +87,19 @@ type ProcessScale struct {
 	LogRateBytes *int64
 }
 
+// Undo is a scale with what was instead of what was made of it, where it is still as it was made: each size for itself.
+func (s ProcessScale) Undo(made, was ProcessScale) ProcessScale {
+	return ProcessScale{Instances: undo(s.Instances, made.Instances, was.Instances), MemoryMB: undo(s.MemoryMB, made.MemoryMB, was.MemoryMB),
+		DiskMB: undo(s.DiskMB, made.DiskMB, was.DiskMB), LogRateBytes: undo(s.LogRateBytes, made.LogRateBytes, was.LogRateBytes)}
+}
+
+func undo[T comparable](now, made, was *T) *T {
+	if now != nil && made != nil && was != nil && *now == *made {
+		return was
+	}
+	return now
+}
+
 // Check says what is wrong with a scale, all of it at once.
 func (s *ProcessScale) Check() error {
 	var faults []string

@@ -12,8 +12,8 @@ import (
 // DefaultPort is where a web process listens unless a route says otherwise.
 const DefaultPort = 8080
 
-// DefaultLang is the locale of a process whose app sets none.
-const DefaultLang = "en_US.UTF-8"
+// DefaultLang is the locale of a process whose app sets none: the one that every image has.
+const DefaultLang = "C.UTF-8"
 
 // Release is one process of an app as it was when it was started: whatever changes later is in the next release.
 // It is never altered, and it is all that a cluster is told.
@@ -69,8 +69,10 @@ type Probe struct {
 
 // Wanted is a release and how many instances of it there should be.
 type Wanted struct {
-	Release   Release
-	Instances int
+	Release    Release
+	Instances  int
+	Draining   bool        // it gives way to a newer release of its process
+	Deployment *Deployment // that is under way; Roll says the counts then
 }
 
 // Check says why a release cannot run. The rules for what people ask for are elsewhere; this is the last look.

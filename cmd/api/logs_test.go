@@ -101,6 +101,7 @@ func TestLogs(t *testing.T) {
 	t.Run("flood", func(t *testing.T) { w.with(t).flood(a) })
 	t.Run("instances", func(t *testing.T) { w.with(t).instances(a) })
 	t.Run("crash", func(t *testing.T) { w.with(t).crash(a) })
+	t.Run("crashes", func(t *testing.T) { w.with(t).crashes(a) })
 	t.Run("end", func(t *testing.T) { w.with(t).end(a) })
 }
 
@@ -248,6 +249,44 @@ func (w *world) crash(a platform.App) {
 		}
 	}
 	get[platform.App](w)(w.store.StopApp(w.Context(), admin, a.GUID))
+}
+
+// crashes: what several instances say that die at once is heard, each line once, however short their lives are.
+func (w *world) crashes(a platform.App) {
+	const instances, exits = 8, 24
+	h := w.follow(a, time.Hour, url.Values{})
+	h.waitOpen(w)
+	w.runs(a, instances, "./writer short 0 0s", nil)
+	w.until(2*time.Minute, "exits", func() error {
+		if n := h.count("App instance exited with guid"); n < exits {
+			return fmt.Errorf("%d were heard of", n)
+		}
+		return nil
+	})
+	for _, l := range append(w.recent(a, ""), h.all()...) { // by now they wait for their next try, or run
+		if strings.Contains(l, "could not be read") || strings.Contains(l, "may be missing") {
+			w.Errorf("said falsely: %s", l)
+		}
+	}
+	get[platform.App](w)(w.store.StopApp(w.Context(), admin, a.GUID))
+	w.until(30*time.Second, "all that can be read", func() error {
+		for _, l := range w.recent(a, "&process=web") {
+			if n := h.count(l); strings.Contains(l, "] short ") && n != 1 {
+				return fmt.Errorf("%q was heard %d times", l, n)
+			}
+		}
+		return nil
+	})
+	died, exited := h.count("] short "), h.count("App instance exited with guid")
+	for _, l := range h.all() {
+		if n := h.count(l); strings.Contains(l, "] short ") && n != 1 {
+			w.Errorf("%q was heard %d times", l, n)
+		}
+	}
+	if died < exited {
+		w.Errorf("%d exits, and last words of %d:\n%s", exited, died, strings.Join(h.all(), "\n"))
+	}
+	w.Logf("%d exits were heard of, and the last words of %d runs", exited, died)
 }
 
 // end: a stream says why it ends.

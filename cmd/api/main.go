@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,8 @@ type config struct {
 	Install  string         `env:"PROA_INSTALLATION" default:"proa" help:"Name of this installation on that cluster."`
 	Kubeconf string         `env:"KUBECONFIG" help:"File that says how to reach the cluster, where logs and usage are read; without it, the pod we run in does."`
 	Domain   string         `env:"PROA_APPS_DOMAIN" default:"apps.proa.localhost" help:"Domain that all apps share."`
+	Reach    *url.URL       `env:"PROA_APPS_URL" help:"Scheme and port at which clients reach apps, such as https://apps.example.org:8443; without it, the scheme of PROA_API_URL."`
+	Reserved []string       `env:"PROA_RESERVED_HOSTS" default:"api,login,uaa,auth,notify,ssh,doppler,log-cache" help:"Hosts that no app gets: in full, or the first label on the apps domain and beside the API and the authorization server; those of PROA_API_URL and PROA_AUTH_URL are added."`
 	Stack    string         `env:"PROA_STACK" default:"proa" help:"What to call the builder's stack."`
 	SSH      string         `env:"PROA_SSH_ADDRESS" help:"Where the ssh server is reached, as host:port; without it there is none."`
 	SSHKey   string         `env:"PROA_SSH_FINGERPRINT" help:"Fingerprint of its host key: SHA-256 in base64, without padding."`
@@ -83,7 +86,7 @@ func serve(ctx context.Context) error {
 	defer s.Close()
 	domain, err := s.AppsDomain(ctx, c.Domain)
 	if err != nil {
-		return err
+		return fmt.Errorf("PROA_APPS_DOMAIN: %w", err)
 	}
 	registry, _, err := c.Open()
 	if err != nil {
@@ -147,9 +150,15 @@ func (c *config) directory() *api.Directory {
 	return &api.Directory{Conn: conn}
 }
 
+// reserved are the hosts at which this installation answers itself.
+func (c *config) reserved(domain platform.Domain) platform.Reserved {
+	return platform.ReserveHosts(domain.Name, append(slices.Clone(c.Reserved), c.URL.Hostname(), c.Auth.Hostname())...).
+		Beside(c.URL.Hostname(), c.Reserved...).Beside(c.Auth.Hostname(), c.Reserved...)
+}
+
 // offer is what apps can be built and reached with.
 func (c *config) offer(domain platform.Domain, builder bits.Builder) api.Offer {
-	o := api.Offer{Domain: domain, SSH: api.SSH{Address: c.SSH, Fingerprint: c.SSHKey}, Since: domain.CreatedAt,
+	o := api.Offer{Domain: domain, Reach: c.Reach, Reserved: c.reserved(domain), SSH: api.SSH{Address: c.SSH, Fingerprint: c.SSHKey}, Since: domain.CreatedAt,
 		Stacks: []platform.Stack{{Name: c.Stack, Description: "Cloud Native Buildpacks stack", BuildImage: builder.Image, RunImage: c.RunImage, Default: true}}}
 	for _, b := range builder.Buildpacks {
 		o.Buildpacks = append(o.Buildpacks, platform.Buildpack{Name: b.ID, Version: b.Version, Stack: c.Stack})

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,10 +35,10 @@ func TestRefusals(t *testing.T) {
 		if out, err := w.as(code, "ssh", "-l", w.user(0), "127.0.0.1", "true").CombinedOutput(); err != nil {
 			t.Errorf("the first time: %v\n%s", err, out)
 		}
-		refused(t, code, w.user(0), "The code is not valid any more. Get a new one with: proa ssh-code")
+		refused(t, code, w.user(0), "The code is wrong, used or too old. Get a new one with: proa ssh-code")
 	})
 	t.Run("wrong words", func(t *testing.T) {
-		refused(t, "nonsense", w.user(0), "The code is not valid any more.")
+		refused(t, "nonsense", w.user(0), "The code is wrong, used or too old.")
 		refused(t, w.code(ann), "root", "Log in as cf:PROCESS-GUID/INDEX")
 	})
 	for name, test := range map[string]struct {
@@ -49,7 +53,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, w.code(test.who), w.user(0), test.want) })
 	}
-	if seen := w.events("audit.app.ssh-unauthorized"); len(seen) != 3 || seen[0].Data["index"] != 0.0 {
+	if seen := w.events("audit.app.ssh-unauthorized"); len(seen) != 3 || seen[0].Data["index"] != 0.0 || seen[0].Data["kind"] != "login" {
 		t.Errorf("the audit trail of refusals is %+v", seen)
 	}
 	t.Run("an administrator", func(t *testing.T) {
@@ -78,11 +82,55 @@ func TestRefusals(t *testing.T) {
 	})
 	t.Run("too old", func(t *testing.T) {
 		time.Sleep(time.Until(oldAt.Add(codeLife + time.Second)))
-		refused(t, old, w.user(0), "The code is not valid any more.")
+		refused(t, old, w.user(0), "The code is wrong, used or too old.")
 	})
 	t.Run("an event of who came in", func(t *testing.T) {
 		if seen := w.events("audit.app.ssh-authorized"); len(seen) != 2 || seen[1].Actor.Name != "admin" {
 			t.Errorf("the audit trail is %+v", seen)
+		}
+	})
+	t.Run("an event of each session and target", func(t *testing.T) {
+		before := len(w.events("audit.app.ssh-authorized"))
+		client := w.dial(t, w.code(ann)) // is none
+		for range 3 {
+			must(t, get[*xssh.Session](t)(client.NewSession()).Run("true"))
+			must(t, get[net.Conn](t)(client.Dial("tcp", "localhost:8080")).Close())
+		}
+		get[*xssh.Session](t)(client.NewSession()) // asks for nothing
+		count := map[string]int{}
+		for _, e := range w.events("audit.app.ssh-authorized")[before:] {
+			count[fmt.Sprint(e.Actor.Name, e.Data["index"], e.Data["process_type"], e.Data["kind"], e.Data["target"])]++
+		}
+		if want := map[string]int{"ann0webexec<nil>": 3, "ann0webforwardlocalhost:8080": 1}; !maps.Equal(count, want) {
+			t.Errorf("the audit trail has %v, want %v", count, want)
+		}
+	})
+	t.Run("refused when in already", func(t *testing.T) {
+		client := w.dial(t, w.code(ann))
+		waiting := get[*xssh.Session](t)(client.NewSession())
+		before := len(w.events("audit.app.ssh-unauthorized"))
+		change := func(on bool) {
+			get[platform.App](t)(w.store.UpdateApp(t.Context(), admin, w.app.GUID, func(a *platform.App) error { a.SSH = on; return nil }))
+		}
+		change(false)
+		defer change(true)
+		if out, err := waiting.CombinedOutput("echo in"); err == nil || strings.Contains(string(out), "in\n") {
+			t.Errorf("a session that was only open begins: %q", out)
+		}
+		for range 3 {
+			if _, err := client.NewSession(); err == nil || !strings.Contains(err.Error(), "ssh is disabled for app shop.") {
+				t.Errorf("a new session: %v", err)
+			}
+			if _, err := client.Dial("tcp", "localhost:8080"); err == nil || !strings.Contains(err.Error(), "ssh is disabled for app shop.") {
+				t.Errorf("a new tunnel: %v", err)
+			}
+		}
+		var kinds []any
+		for _, e := range w.events("audit.app.ssh-unauthorized")[before:] {
+			kinds = append(kinds, e.Data["kind"])
+		}
+		if !slices.Equal(kinds, []any{"exec", "session", "forward"}) {
+			t.Errorf("the audit trail has %v", kinds)
 		}
 	})
 	t.Run("a role that is taken away", func(t *testing.T) {

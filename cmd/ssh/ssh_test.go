@@ -39,6 +39,13 @@ func TestOpenSSH(t *testing.T) {
 		})
 	}
 	events := w.events("audit.app.ssh-authorized")
+	kinds := map[any]int{}
+	for _, e := range events {
+		kinds[e.Data["kind"]]++
+	}
+	if kinds["shell"] < 2 || kinds["exec"] < 10 || kinds["sftp"] < 5 || kinds["forward"] != 3 || len(kinds) != 4 { // the tunnels have three targets
+		t.Errorf("the kinds of sessions are %v", kinds)
+	}
 	if len(events) < 10 || events[0].Actor.GUID != ann.guid || events[0].Actor.Name != "ann" || events[0].Data["index"] != 0.0 || events[0].Data["process_type"] != "web" {
 		t.Errorf("the audit trail is %+v", events)
 	}

@@ -29,7 +29,7 @@ const maxBudgets = 100_000
 func (l *Limiter) Wait(addr netip.Addr) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.budgets[key(addr)]
+	b := l.budgets[Subscriber(addr)]
 	if b == nil {
 		return 0
 	}
@@ -44,13 +44,13 @@ func (l *Limiter) Wait(addr netip.Addr) time.Duration {
 func (l *Limiter) Mistake(addr netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.budgets[key(addr)]
+	b := l.budgets[Subscriber(addr)]
 	if b == nil {
 		if l.budgets == nil || len(l.budgets) >= maxBudgets {
 			l.sweep()
 		}
 		b = rate.NewLimiter(rate.Every(l.Every), l.Burst)
-		l.budgets[key(addr)] = b
+		l.budgets[Subscriber(addr)] = b
 	}
 	if now := l.Now(); b.TokensAt(now) > -float64(l.Burst) {
 		b.ReserveN(now, 1)
@@ -69,8 +69,8 @@ func (l *Limiter) sweep() {
 	}
 }
 
-// key puts an IPv6 address into its /64, which is what one subscriber has.
-func key(addr netip.Addr) netip.Addr {
+// Subscriber puts an IPv6 address into its /64, which is what one subscriber has.
+func Subscriber(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap()
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

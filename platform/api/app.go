@@ -275,7 +275,7 @@ func listOfApp[T, U any](s *Server, w http.ResponseWriter, r *http.Request, who 
 	return reply(s, w, r, l, page, shape)
 }
 
-// listNothingOfApp lists what apps do not have yet: routes, tasks, revisions.
+// listNothingOfApp lists what apps do not have yet: tasks.
 func (s *Server) listNothingOfApp(w http.ResponseWriter, r *http.Request, who platform.Who) error {
 	if _, err := s.Store.App(r.Context(), who, r.PathValue("guid")); err != nil {
 		return err

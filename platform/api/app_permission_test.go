@@ -13,7 +13,11 @@ func onBuild(f fixture) string   { return "build-" + f.app }
 func onDroplet(f fixture) string { return "droplet-" + f.app }
 func onSidecar(f fixture) string { return "sidecar-" + f.app }
 
-// inApp is what the app of a fixture has: a web process, a sidecar, two packages, a build, and two droplets, the first of which it has.
+func onDeployment(f fixture) string { return "deployment-" + f.app }
+func onRevision(f fixture) string   { return "revision-" + f.app }
+
+// inApp is what the app of a fixture has: a web process, a sidecar, two packages, a build, two droplets, the first of which it has, a
+// deployment that pauses and a revision.
 func inApp(f fixture) []statement {
 	return []statement{
 		{`insert into apps (guid, space_guid, name, droplet_guid) values ($1, $2, 'app', $3)`, []any{f.app, f.space.GUID, onDroplet(f)}},
@@ -23,6 +27,9 @@ func inApp(f fixture) []statement {
 		{`insert into builds (guid, app_guid, package_guid, state, lifecycle, memory_mb, disk_mb, actor_guid, actor_type, actor_name) values ($1, $2, $3, 'STAGED', 'buildpack', 1, 1, '', '', '')`, []any{onBuild(f), f.app, onPackage(f)}},
 		{`insert into droplets (guid, app_guid, package_guid, build_guid, state, image, lifecycle) values ($1, $3, $4, $5, 'STAGED', 'r/a@sha256:1', 'buildpack'), ($2, $3, $4, $5, 'STAGED', 'r/a@sha256:2', 'buildpack')`,
 			[]any{onDroplet(f), "other-" + f.app, f.app, onPackage(f), onBuild(f)}},
+		{`insert into revisions (guid, app_guid, version, droplet_guid, description, body) values ($1, $2, 1, $3, '', '')`, []any{onRevision(f), f.app, onDroplet(f)}},
+		{`insert into deployments (guid, app_guid, strategy, status_value, status_reason, max_in_flight, steps, step, scale, droplet_guid, previous_droplet_guid, revision_guid, version, previous_version)
+			values ($1, $2, 'canary', 'ACTIVE', 'PAUSED', 1, '{}', 1, '{}', $3, $3, $4, 1, 0)`, []any{onDeployment(f), f.app, onDroplet(f), onRevision(f)}},
 	}
 }
 
@@ -61,9 +68,15 @@ func appPermissions() map[string]permission {
 		"PATCH /v3/sidecars/{guid}":     {path: onSidecar, ok: 200, may: developers, see: seeSpace, body: says(object{"name": "renamed"})},
 		"DELETE /v3/sidecars/{guid}":    {path: onSidecar, ok: 204, may: developers, see: seeSpace},
 
-		"GET /v3/deployments":  {ok: 200, may: everyone},
-		"POST /v3/deployments": {ok: 422, may: everyone}, // there are none yet
-		"GET /v3/routes":       {ok: 200, may: everyone},
+		"GET /v3/deployments":                            {ok: 200, may: everyone, list: onDeployment, see: seeSpace},
+		"POST /v3/deployments":                           {ok: 201, may: supporters, see: seeSpace, blind: 422, body: func(f fixture) any { return object{"relationships": object{"app": to(f.app)}} }},
+		"GET /v3/deployments/{guid}":                     {path: onDeployment, ok: 200, may: seeSpace},
+		"PATCH /v3/deployments/{guid}":                   {path: onDeployment, ok: 200, may: supporters, see: seeSpace, body: note},
+		"POST /v3/deployments/{guid}/actions/continue":   {path: onDeployment, ok: 200, may: supporters, see: seeSpace},
+		"POST /v3/deployments/{guid}/actions/cancel":     {path: onDeployment, ok: 200, may: supporters, see: seeSpace},
+		"GET /v3/revisions/{guid}":                       {path: onRevision, ok: 200, may: seeSpace},
+		"PATCH /v3/revisions/{guid}":                     {path: onRevision, ok: 200, may: developers, see: seeSpace, body: note},
+		"GET /v3/revisions/{guid}/environment_variables": {path: onRevision, ok: 200, may: secretive, see: seeSpace},
 
 		"POST /v3/resource_matches": {ok: 200, may: everyone, body: says(object{"resources": []any{}})},
 		"GET /v3/packages":          {ok: 200, may: everyone, list: onPackage, see: seeSpace},

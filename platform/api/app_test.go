@@ -238,7 +238,7 @@ func TestAppFeatures(t *testing.T) {
 	if got := do[v3.SSHEnabled](w, 200, http.MethodGet, self+"/ssh_enabled", dev, nil); got.Reason != "Disabled for space space" {
 		t.Errorf("got %+v", got)
 	}
-	w.unprocessable(w.call(http.MethodPatch, self+"/features/revisions", dev, object{"enabled": false}), "Revisions cannot be switched off: every start of an app makes one, and they cost nothing.")
+	w.unprocessable(w.call(http.MethodPatch, self+"/features/revisions", dev, object{"enabled": false}), "Revisions cannot be switched off: they are how an app goes back to what it was, and they cost nothing.")
 	w.unprocessable(w.call(http.MethodPatch, self+"/features/ssh", dev, object{}), "Enabled must be a boolean")
 	for _, method := range []string{http.MethodGet, http.MethodPatch} {
 		w.refused(w.call(method, self+"/features/magic", dev, object{"enabled": true}), 404, 10010, "CF-ResourceNotFound", "Feature not found")
@@ -265,5 +265,4 @@ func TestEmptyLists(t *testing.T) {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
-	w.unprocessable(w.call(http.MethodPost, "/v3/deployments", dev, object{}), "Rolling deployments are not there yet; push or restart without --strategy.")
 }

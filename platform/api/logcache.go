@@ -51,6 +51,10 @@ func (s *Server) readLog(w http.ResponseWriter, r *http.Request, who platform.Wh
 	if err != nil {
 		return err
 	}
+	if err := s.streams.openWindow(who.GUID); err != nil {
+		return err
+	}
+	defer s.streams.closeWindow(who.GUID)
 	window := store.LogWindow{From: from, To: to, Limit: limit, Descending: q.Get("descending") == "true", Filter: filter}
 	read, err := s.readWindow(r.Context(), who, place, window)
 	if err != nil {

@@ -126,14 +126,15 @@ func TestLogStream(t *testing.T) {
 		t.Helper()
 		must(t, w.store.AppendLog(t.Context(), []platform.LogLine{{App: app.GUID, At: time.Now(), Source: source, Instance: "0", Text: text}}))
 	}
-	add("STG", "before")
+	add("API", "before")
+	add("STG", "staged") // is not what a reader begins with
 	all := w.events(dev, "log&recent=1&source_id="+app.GUID)
 	if line := all.next(); line != "event: heartbeat" {
 		t.Errorf("first: %q", line)
 	}
 	all.data() // of the heartbeat
 	first := all.data()
-	if !strings.HasPrefix(first, `{"batch":[{"timestamp":"`) || !strings.HasSuffix(first, `","source_id":"`+app.GUID+`","instance_id":"0","tags":{"source_type":"STG"},"log":{"payload":"YmVmb3Jl","type":"OUT"}}]}`) {
+	if !strings.HasPrefix(first, `{"batch":[{"timestamp":"`) || !strings.HasSuffix(first, `","source_id":"`+app.GUID+`","instance_id":"0","tags":{"source_type":"API"},"log":{"payload":"YmVmb3Jl","type":"OUT"}}]}`) {
 		t.Errorf("first: %s", first)
 	}
 	narrowed := w.events(dev, "log&process=web&source_id="+app.GUID)
@@ -152,7 +153,7 @@ func TestLogStream(t *testing.T) {
 	must(t, json.Unmarshal([]byte(first), &since))
 	again := w.events(dev, fmt.Sprint("log&start_time=", since.Batch[0].Timestamp, "&source_id=", app.GUID))
 	again.data()
-	if got := again.texts(3); got != "before after exit" {
+	if got := again.texts(4); got != "before staged after exit" {
 		t.Errorf("from a time on: %s", got)
 	}
 	w.deleted("/v3/apps/"+app.GUID, dev)

@@ -26,12 +26,14 @@ import (
 
 const (
 	heartbeat = 15 * time.Second
-	recheck   = 4           // heartbeats between two looks whether the reader may still read
-	writeTime = time.Minute // for an event on its way to the reader
-	maxFollow = 256         // pods in one stream
+	recheck   = 4             // heartbeats between two looks whether the reader may still read
+	writeTime = time.Minute   // for an event on its way to the reader
+	maxFollow = 256           // pods in one stream at once
+	maxKnown  = 4 * maxFollow // with those that have gone
 
 	forgetPods   = 10 * time.Minute // after they have gone; by then what they said last is in the records
 	maxUndecided = 2000             // lines
+	decideTime   = 10 * time.Second // for a line of a pod whose log may still bring it
 )
 
 var (
@@ -52,8 +54,10 @@ func streamRoom() web.Room { return web.Room{Time: 24 * time.Hour} }
 // A logStream is what one reader hears.
 type logStream struct {
 	server *Server
+	reader string // the GUID of who reads
 	place  store.LogPlace
 	filter platform.LogFilter
+	silent bool // the reader asks for something else than log, and there is nothing else
 	lines  *logLines
 	ctx    context.Context // of its request: its parts are started from elsewhere, and end with it
 	stop   context.CancelCauseFunc
@@ -66,9 +70,15 @@ type logStream struct {
 	records   *logQueue
 	chunk     logChunk
 	followers map[string]*follower // by UID of their pods, also those that are gone
-	undecided []platform.LogLine   // saved from pods of which nobody knows yet whether they can be read
-	begun     bool                 // the pods that there were are followed
+	undecided []undecidedLine
+	begun     bool // the pods that there were are followed
 	tooMany   bool
+}
+
+// An undecidedLine was saved from a pod whose log may still bring it.
+type undecidedLine struct {
+	platform.LogLine
+	until time.Time
 }
 
 // streamLog answers with lines as they come.
@@ -93,10 +103,8 @@ func (s *Server) streamLog(w http.ResponseWriter, r *http.Request, who platform.
 	if err != nil {
 		return err
 	}
-	if !q.Has("log") {
-		place.Pods, filter.Source = nil, "none" // there is only log here
-	}
 	stream := s.newStream(r.Context(), place, filter)
+	stream.reader, stream.silent = who.GUID, !q.Has("log")
 	if start != 0 {
 		stream.since = start
 		if stream.number, err = s.Store.LogNumber(r.Context(), place.App, start); err != nil {
@@ -134,12 +142,15 @@ func (l *logStream) close() {
 	l.group.Wait()
 }
 
-// begin starts to follow the pods that are there, and gives the lines to begin with: the newest so many. What follows begins right
-// behind them, or with the first line from a time on, if one is named.
+// begin starts to follow the pods that are there, and gives the lines to begin with: the newest so many, without those of staging,
+// which is over and was long, unless it is asked for. What follows begins right behind them, or with the first line from a time on, if one is named.
 func (l *logStream) begin(who platform.Who, recent int, start int64) ([]platform.LogLine, error) {
 	var read windowRead
-	if recent > 0 && start == 0 {
+	if recent > 0 && start == 0 && !l.silent {
 		window := store.LogWindow{From: math.MinInt64, To: math.MaxInt64, Limit: recent, Descending: true, Filter: l.filter, Upto: l.place.Last}
+		if window.Filter.Source == "" {
+			window.Filter.Except = platform.SourceStaging
+		}
 		var err error
 		if read, err = l.server.readWindow(l.ctx, who, l.place, window); err != nil {
 			return nil, err
@@ -151,18 +162,18 @@ func (l *logStream) begin(who platform.Who, recent int, start int64) ([]platform
 	l.begun = true
 	for _, p := range l.place.Pods {
 		position, known := read.positions[p.UID]
-		l.follow(p, &follower{position: position, since: start, fromNow: start == 0 && !known})
+		l.follow(p, newFollower(position, start, start == 0 && !known))
 	}
 	return read.lines, nil
 }
 
 // follow adds a pod, once.
 func (l *logStream) follow(p store.LogPod, f *follower) {
-	if _, known := l.followers[p.UID]; known || p.UID == "" || !l.filter.Pod(p.Process, p.Index) || l.ctx.Err() != nil {
+	if _, known := l.followers[p.UID]; known || p.UID == "" || l.silent || !l.filter.Pod(p.Process, p.Index) || l.ctx.Err() != nil {
 		return
 	}
 	cluster, known := l.server.Clusters[l.place.Cluster]
-	if !known || len(l.followers) >= maxFollow {
+	if !known || len(l.followers) >= maxKnown || l.following() >= maxFollow {
 		if !l.tooMany {
 			l.tooMany = true
 			l.say("Not all instances are followed here. Narrow it to a process or an instance.")
@@ -175,6 +186,16 @@ func (l *logStream) follow(p store.LogPod, f *follower) {
 	l.group.Go(func() { f.run(l.ctx) })
 }
 
+// following counts the pods that are there.
+func (l *logStream) following() (n int) {
+	for _, f := range l.followers {
+		if f.gone().IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
 // hear takes news about the app: lines of the records behind the number asked for, and the pods that there are now.
 func (l *logStream) hear(n store.LogNews, asked int64) {
 	l.mu.Lock()
@@ -182,49 +203,58 @@ func (l *logStream) hear(n store.LogNews, asked int64) {
 	if l.ctx.Err() != nil {
 		return
 	}
+	if l.begun { // before that, those that are there are not new
+		l.hearPods(n.Pods)
+	}
 	lines := l.undecided
 	l.undecided = nil
 	for _, line := range n.Lines {
 		if asked <= l.number && line.Number > l.number { // who has joined later with an older number is told the next time
 			l.number = line.Number
-			lines = append(lines, line.LogLine)
+			lines = append(lines, undecidedLine{line.LogLine, time.Now().Add(decideTime)})
 		}
 	}
 	for _, line := range lines {
 		l.record(line)
 	}
 	l.lines.add(l.records, &l.chunk, nil)
-	if !l.begun { // those that are there already are not new
-		return
-	}
+}
+
+// hearPods follows the pods that are new, and forgets those that went long ago.
+func (l *logStream) hearPods(pods []store.LogPod) {
 	there := map[string]bool{}
-	for _, p := range n.Pods {
+	for _, p := range pods {
 		there[p.UID] = true
-		l.follow(p, &follower{})
+		l.follow(p, newFollower(logPosition{}, 0, false))
 	}
 	for uid, f := range l.followers {
-		if gone := f.goneSince.Load(); !there[uid] && gone > 0 && time.Since(time.Unix(0, gone)) > forgetPods {
+		if gone := f.gone(); !there[uid] && !gone.IsZero() && time.Since(gone) > forgetPods {
 			delete(l.followers, uid)
 		}
 	}
 }
 
-// record adds a line of the records, unless it was saved from a pod that is followed here. Whether that one can be read at all may not
-// be known yet.
-func (l *logStream) record(line platform.LogLine) {
-	if line.At.UnixNano() < l.since || !l.filter.Fits(line.Source, line.Instance) {
+// record adds a line of the records, unless it was saved from a pod and has been read there. As long as that may still happen, the line
+// waits.
+func (l *logStream) record(line undecidedLine) {
+	at, saved := line.At.UnixNano(), line.PodUID != ""
+	if l.silent || saved && at < l.since || !l.filter.Fits(line.Source, line.Instance, line.Text) {
 		return
 	}
-	if f := l.followers[line.PodUID]; f != nil && line.PodUID != "" {
-		switch {
-		case f.opened.Load():
+	if saved {
+		has, may := false, !l.begun
+		if f := l.followers[line.PodUID]; f != nil {
+			has, may = f.knows(at)
+		}
+		if has {
 			return
-		case f.goneSince.Load() == 0 && len(l.undecided) < maxUndecided:
+		}
+		if may && time.Now().Before(line.until) && len(l.undecided) < maxUndecided {
 			l.undecided = append(l.undecided, line)
 			return
 		}
 	}
-	l.chunk.add(line.At.UnixNano(), newLogSource(l.app, line.Source, line.Instance, line.Stderr), []byte(line.Text))
+	l.chunk.add(at, newLogSource(l.app, line.Source, line.Instance, line.Stderr), []byte(line.Text))
 }
 
 // say adds a line of the platform's own.

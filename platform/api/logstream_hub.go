@@ -13,15 +13,24 @@ import (
 const (
 	lookEvery  = 500 * time.Millisecond
 	maxStreams = 1000 // of this process; each may hold streamBytes, and as much again on its way from the cluster
+	ownStreams = 50   // of them, of one person
+	ownWindows = 8    // that one person reads at once
 )
 
 // logHub is what the streams of this process share: one look at the records for all of them.
 type logHub struct {
-	mu    sync.Mutex
-	apps  map[string]*followedApp
-	count int
-	open  bool // somebody looks
-	slots chan struct{}
+	mu      sync.Mutex
+	apps    map[string]*followedApp
+	readers map[string]*logReader // by the GUID of who reads, as long as they do
+	count   int
+	open    bool // somebody looks
+	slots   chan struct{}
+}
+
+// A logReader is what one person has open.
+type logReader struct {
+	streams, windows int
+	turns            chan struct{} // to read pods
 }
 
 type followedApp struct {
@@ -39,6 +48,50 @@ func (h *logHub) reads() chan struct{} {
 		h.slots = make(chan struct{}, allReads)
 	}
 	return h.slots
+}
+
+// reader finds what somebody has open.
+func (h *logHub) reader(guid string) *logReader {
+	if h.readers == nil {
+		h.readers = map[string]*logReader{}
+	}
+	if h.readers[guid] == nil {
+		h.readers[guid] = &logReader{turns: make(chan struct{}, ownReads)}
+	}
+	return h.readers[guid]
+}
+
+// forget drops somebody who has nothing open.
+func (h *logHub) forget(guid string) {
+	if r := h.readers[guid]; r.streams == 0 && r.windows == 0 {
+		delete(h.readers, guid)
+	}
+}
+
+// turns are those of somebody who has something open.
+func (h *logHub) turns(guid string) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reader(guid).turns
+}
+
+// openWindow lets somebody read a window.
+func (h *logHub) openWindow(guid string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.reader(guid)
+	if r.windows >= ownWindows {
+		return fault.TooMany("You read %d logs at once already. Try again when one of them is there.", r.windows)
+	}
+	r.windows++
+	return nil
+}
+
+func (h *logHub) closeWindow(guid string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.readers[guid].windows--
+	h.forget(guid)
 }
 
 // FollowLogs looks after the streams until the context ends. Then they end too, so that a server which waits for its requests does not
@@ -88,6 +141,11 @@ func (h *logHub) join(s *logStream) error {
 	case h.count >= maxStreams:
 		return fault.TooMany("Too many logs are followed at once. Try again in a moment.")
 	}
+	reader := h.reader(s.reader)
+	if reader.streams >= ownStreams {
+		return fault.TooMany("You follow %d logs at once already. End one of them, and try again.", reader.streams)
+	}
+	reader.streams++
 	app := h.apps[s.app]
 	if app == nil {
 		app = &followedApp{after: s.number, streams: map[*logStream]struct{}{}}
@@ -107,6 +165,8 @@ func (h *logHub) leave(s *logStream) {
 		return
 	}
 	delete(app.streams, s)
+	h.readers[s.reader].streams--
+	h.forget(s.reader)
 	if h.count--; len(app.streams) == 0 {
 		delete(h.apps, s.app)
 	}

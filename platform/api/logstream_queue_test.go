@@ -103,8 +103,11 @@ func TestAFloodIsNotHeldBack(t *testing.T) {
 				time.Sleep(holdBack)
 				done = true
 			}
-			if b.bytes > streamBytes {
-				t.Fatalf("%d bytes wait", b.bytes)
+			b.mu.Lock()
+			bytes := b.bytes
+			b.mu.Unlock()
+			if bytes > streamBytes {
+				t.Fatalf("%d bytes wait", bytes)
 			}
 			got = append(got, taken(t, b)...)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	podReads   = 8               // at once, for one request
+	ownReads   = 8               // of pods at once, for one person
 	allReads   = 32              // at once, for all of them: each may hold a whole reply
 	readTime   = 5 * time.Second // for all pods together
 	replyBytes = 4 << 20         // of text in one reply; what is beyond it comes with the next
@@ -24,6 +24,7 @@ const (
 
 // A logPosition is how far a log was read: to the last line of a time, which may be that of several.
 type logPosition struct {
+	run   int   // of the container: how often it had been started again in its place
 	first int64 // time of the first line; zero before one was read
 	at    int64
 	lines int
@@ -49,7 +50,7 @@ type windowRead struct {
 // readWindow reads lines of an app from its pods and the records, in the order asked for. Whoever goes on from the last line, or before
 // it, misses nothing: where there is more than fits, lines are left out at the end, and all of one time together.
 func (s *Server) readWindow(ctx context.Context, who platform.Who, place store.LogPlace, w store.LogWindow) (windowRead, error) {
-	read, silent := s.readPods(ctx, place, w)
+	read, silent := s.readPods(ctx, s.streams.turns(who.GUID), place, w)
 	w.Without = map[string]int64{}
 	for uid, position := range read.positions {
 		if position.first > 0 {
@@ -90,18 +91,24 @@ func podName(p store.LogPod) string {
 }
 
 // readPods reads the pods side by side, and names those that did not answer.
-func (s *Server) readPods(ctx context.Context, place store.LogPlace, w store.LogWindow) (read windowRead, silent []string) {
+func (s *Server) readPods(ctx context.Context, turns chan struct{}, place store.LogPlace, w store.LogWindow) (read windowRead, silent []string) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	read.positions = map[string]logPosition{}
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	turns := make(chan struct{}, podReads)
 	for _, p := range place.Pods {
 		if !w.Filter.Pod(p.Process, p.Index) || w.From >= w.To {
 			continue
 		}
-		turns <- struct{}{}
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			mu.Lock()
+			silent = append(silent, podName(p))
+			mu.Unlock()
+			continue
+		}
 		group.Go(func() {
 			defer func() { <-turns }()
 			uid, lines, position, err := s.readPod(ctx, place, p, w)
@@ -148,20 +155,32 @@ func (s *Server) readPod(ctx context.Context, place store.LogPlace, p store.LogP
 	if w.Descending && w.To > time.Now().Add(time.Minute).UnixNano() {
 		l.Tail = new(w.Limit + 1)
 	}
+	k.position.run = run.Restarts
 	if run.Restarts > 0 {
 		before := l
 		before.Previous = true
-		if err := cluster.ReadAppLog(ctx, pod, before, k.take, idle); err != nil {
+		if err := cluster.ReadAppLog(ctx, pod, before, k.take, idle); err != nil && !errors.Is(err, kube.ErrNoLog) { // what it said last is in the records
 			return run.UID, nil, k.position, err
 		}
 	}
 	if !k.full {
-		err = cluster.ReadAppLog(ctx, pod, l, k.take, idle)
+		err = leftLog(ctx, cluster, pod, cluster.ReadAppLog(ctx, pod, l, k.take, idle))
 	}
 	if w.Descending {
 		slices.Reverse(k.lines)
 	}
 	return run.UID, k.lines, k.position, err
+}
+
+// leftLog says of a log that is not there that its pod is gone, where the pod is only kept in the books by then.
+func leftLog(ctx context.Context, cluster *kube.Cluster, pod kube.AppPod, err error) error {
+	if !errors.Is(err, kube.ErrNoLog) {
+		return err
+	}
+	if run, runErr := cluster.AppRun(ctx, pod); errors.Is(runErr, kube.ErrPodGone) || runErr == nil && run.Leaving {
+		return kube.ErrPodGone
+	}
+	return err
 }
 
 func idle() {}
@@ -192,7 +211,7 @@ func (k *keeper) take(l kube.AppLine) bool {
 		k.sources[l.Sidecar] = source
 	}
 	instance := strconv.Itoa(k.pod.Index)
-	if !k.window.Filter.Fits(source, instance) {
+	if !k.window.Filter.Fits(source, instance, "") {
 		return true
 	}
 	k.lines = append(k.lines, platform.LogLine{App: k.app, At: time.Unix(0, l.At), Source: source, Instance: instance, Text: string(l.Text)})

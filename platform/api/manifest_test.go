@@ -110,9 +110,6 @@ func TestManifestIsApplied(t *testing.T) {
 	// A process and its sidecar shrink together, though either alone would break the rule.
 	w.applied(space, dev, "applications: [{name: blue, memory: 60M, sidecars: [{name: config, command: c, process_types: [web], memory: 32M}]}]")
 	w.applied(space, dev, "applications: [{name: fresh, features: {ssh: false}}]")
-	if job := w.apply(space, dev, "applications: [{name: fresh, routes: [{route: fresh.example.org}]}]"); job.State != "COMPLETE" || len(job.Warnings) != 1 {
-		t.Errorf("nobody is told that there is no route: %+v", job)
-	}
 	if fresh, _ := w.appCalled(space, "fresh"); do[v3.Feature](w, 200, http.MethodGet, "/v3/apps/"+fresh.GUID+"/features/ssh", dev, nil).Enabled {
 		t.Error("a new app has ssh though the manifest says no")
 	}

@@ -34,6 +34,7 @@ var (
 // if that is set: to those the record does not exist.
 type permission struct {
 	path  func(f fixture) string // nil: the pattern as it is
+	inner func(f fixture) string // the second guid in it
 	query func(f fixture) string // behind it
 	body  func(f fixture) any
 	ok    int
@@ -105,8 +106,6 @@ func permissions() map[string]permission {
 		"GET /v3/users/{guid}":    {path: func(f fixture) string { return f.user }, ok: 200, may: seeOrg},
 		"DELETE /v3/users/{guid}": {path: func(f fixture) string { return f.user }, ok: 202, may: admin, see: seeOrg},
 
-		"GET /v3/domains":           {ok: 200, may: everyone},
-		"GET /v3/domains/{guid}":    {path: func(fixture) string { return "no-such-guid" }, ok: 404, may: everyone}, // the shared one is everybody's: see TestDomains
 		"GET /v3/stacks":            {ok: 200, may: everyone},
 		"GET /v3/stacks/{guid}":     {path: func(fixture) string { return platform.Stack{Name: "proa"}.GUID() }, ok: 200, may: everyone},
 		"GET /v3/buildpacks":        {ok: 200, may: everyone},
@@ -127,6 +126,9 @@ func (p permission) pathOf(pattern string, f fixture) string {
 	path = strings.TrimSuffix(path, "{$}")
 	if p.path != nil {
 		path = strings.ReplaceAll(path, "{guid}", p.path(f))
+	}
+	if p.inner != nil {
+		path = strings.ReplaceAll(path, "{destination}", p.inner(f))
 	}
 	if p.query != nil {
 		path += "?" + p.query(f)
@@ -154,6 +156,7 @@ func (p permission) want(sender string) int {
 func TestPermissions(t *testing.T) {
 	rows := permissions()
 	maps.Copy(rows, appPermissions())
+	maps.Copy(rows, routePermissions())
 	routes := api.Routes()
 	for pattern := range routes {
 		if _, ok := rows[pattern]; !ok {
@@ -234,7 +237,7 @@ func (w *world) fixture(n int, sender string) fixture {
 			values ($1, 'audit.organization.update', '', '', '', '', '', '', $2, '', '{}')`, []any{f.event, f.org.GUID}},
 		{`insert into jobs (guid, operation, state, owner) values ($1, 'x', 'COMPLETE', 'somebody else')`, []any{f.job}},
 	}
-	statements = append(statements, inApp(f)...)
+	statements = slices.Concat(statements, inApp(f), atApp(f))
 	held := []string{sender}
 	if slices.Contains(inSpace, sender) {
 		held = append(held, "organization_user")

@@ -20,6 +20,9 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request, _ platform.Who) er
 	if s.Offer.SSH.Address != "" {
 		links["app_ssh"] = &v3.Link{Href: s.Offer.SSH.Address, Meta: map[string]any{"host_key_fingerprint": s.Offer.SSH.Fingerprint, "oauth_client": "ssh-proxy"}}
 	}
+	if s.Offer.Reach != nil {
+		links["apps"] = &v3.Link{Href: strings.TrimSuffix(s.Offer.Reach.String(), "/")}
+	}
 	return web.JSON(w, http.StatusOK, v3.Root{Links: links})
 }
 

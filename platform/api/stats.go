@@ -25,7 +25,7 @@ func (s *Server) getStats(w http.ResponseWriter, r *http.Request, who platform.W
 	if err != nil {
 		return err
 	}
-	used, err := s.usage(r.Context(), p.GUID, seen[p.GUID])
+	used, err := s.usage(r.Context(), who, p.GUID, seen[p.GUID])
 	if err != nil {
 		return err
 	}
@@ -41,11 +41,11 @@ func (s *Server) getStats(w http.ResponseWriter, r *http.Request, who platform.W
 }
 
 // usage is what the instances of a process use, as far as their cluster says so in time.
-func (s *Server) usage(ctx context.Context, process string, seen []platform.Instance) (map[int]platform.Usage, error) {
+func (s *Server) usage(ctx context.Context, who platform.Who, process string, seen []platform.Instance) (map[int]platform.Usage, error) {
 	if !slices.ContainsFunc(seen, func(i platform.Instance) bool { return i.Pod != "" }) {
 		return nil, nil
 	}
-	home, err := s.Store.Home(ctx, process)
+	home, err := s.Store.Home(ctx, who, process)
 	if err != nil {
 		return nil, err
 	}

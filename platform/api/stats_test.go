@@ -80,8 +80,8 @@ func TestInstancesOfASpaceCostOneStatement(t *testing.T) {
 	}
 }
 
-// cluster is an API server that knows one node, on which the instance "pod-0" runs.
-func cluster(t *testing.T, namespace func() string) *kube.Cluster {
+// oneNode is an API server that knows one node, on which the instance "pod-0" runs.
+func oneNode(t *testing.T, namespace func() string) *kube.Cluster {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
@@ -106,7 +106,7 @@ func cluster(t *testing.T, namespace func() string) *kube.Cluster {
 func TestStatsAreMeasured(t *testing.T) {
 	var namespace string
 	w := newWorld(t, func(s *api.Server) {
-		s.Clusters = map[string]*kube.Cluster{"default": cluster(t, func() string { return namespace })}
+		s.Clusters = map[string]*kube.Cluster{"default": oneNode(t, func() string { return namespace })}
 	})
 	_, space, dev := w.place()
 	namespace = (&platform.Space{GUID: space.GUID}).Namespace()
@@ -141,7 +141,7 @@ func TestStatsTellOfCrashes(t *testing.T) {
 		t.Helper()
 		uid := fmt.Sprint("uid-", n)
 		_, err := w.store.RecordCrash(t.Context(), platform.Crash{App: app.GUID, Process: app.GUID, Release: release, PodUID: uid,
-			Exit: platform.Exit{ID: uid + "/", Time: time.Now(), Code: 1, Description: "APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1"}})
+			Exit: platform.Exit{ID: uid + "/", Time: time.Now(), Description: "APP/PROC/WEB/SIDECAR/CLOCK: Exited with status 1"}})
 		must(t, err)
 		seen := platform.Seen{Release: release, Process: app.GUID, App: app.GUID, Count: 1,
 			Instances: []platform.Instance{{Index: 0, PodUID: uid, Run: uid + "/", State: platform.InstanceCrashed, Since: time.Now(), Details: "The clock stopped."}}}

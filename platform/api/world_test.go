@@ -39,6 +39,7 @@ type world struct {
 	pool  *pgxpool.Pool
 	store *store.Store
 	admin string
+	apps  platform.Domain // the shared one
 }
 
 const issuer = "http://auth.test"
@@ -77,6 +78,7 @@ func newWorld(t testing.TB, special ...func(*api.Server)) *world {
 	w.store = store.New(w.pool, sealing())
 	domain, err := w.store.AppsDomain(t.Context(), "apps.example.org")
 	must(t, err)
+	w.apps = domain
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
 	base, err := url.Parse(w.url)
@@ -88,7 +90,7 @@ func newWorld(t testing.TB, special ...func(*api.Server)) *world {
 	conn := &uaa.Conn{URL: neighbour.URL, HTTP: neighbour.Client(), Token: uaa.Static(directoryToken)}
 	s := &api.Server{
 		Store: w.store, URL: base, Auth: login, Log: slog.New(slog.DiscardHandler), Directory: &api.Directory{Conn: conn},
-		Offer: api.Offer{Domain: domain, Since: domain.CreatedAt, Stacks: []platform.Stack{{Name: "proa", Default: true}},
+		Offer: api.Offer{Domain: domain, Reserved: platform.ReserveHosts(domain.Name, "api", "login", "uaa.example.com"), Since: domain.CreatedAt, Stacks: []platform.Stack{{Name: "proa", Default: true}},
 			Buildpacks: []platform.Buildpack{{Name: "proa/java", Version: "1.0.0", Stack: "proa"}, {Name: "proa/procfile", Version: "1.0.0", Stack: "proa"}}},
 		Verifier: &token.Verifier{Issuer: issuer, Audience: api.Audience, Now: time.Now, Key: func(_ context.Context, kid string) (crypto.PublicKey, error) {
 			if kid != "k1" {

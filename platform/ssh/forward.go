@@ -37,19 +37,20 @@ func (v *visit) forward(ctx context.Context, asked xssh.NewChannel) {
 		_ = asked.Reject(xssh.ConnectionFailed, "This is not an address.")
 		return
 	}
-	shell, cluster, err := v.enter(ctx)
+	target := net.JoinHostPort(p.Host, strconv.Itoa(int(p.Port)))
+	shell, cluster, err := v.enter(ctx, forwarding, target)
 	if err != nil {
 		_ = asked.Reject(xssh.Prohibited, sentence(err))
 		return
 	}
-	t := &tunnel{opened: make(chan struct{}), connected: make(chan struct{}), end: -1}
+	t := newTunnel()
 	id, ended := rand.Text(), make(chan struct{})
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer close(ended)
 		_, err := cluster.Exec(within, shell.Namespace, shell.Pod, kube.Exec{
-			Command: []string{kube.Launcher, "dial", "--id", id, "--", net.JoinHostPort(p.Host, strconv.Itoa(int(p.Port)))},
+			Command: []string{kube.Launcher, "dial", "--id", id, "--", target},
 			Stdin:   (*tunnelIn)(t), Stdout: (*tunnelOut)(t), Stderr: (*tunnelWords)(t),
 		})
 		if err != nil {
@@ -68,11 +69,17 @@ type tunnel struct {
 	opened    chan struct{} // the channel is, or never will be
 	channel   xssh.Channel
 	connected chan struct{}
+	complete  chan struct{} // the client was sent all that there is
+	writing   sync.Mutex    // to the channel
 
 	mu    sync.Mutex
 	words []byte // that launch has said and that are not understood yet
 	out   int64  // bytes that the client was sent
 	end   int64  // bytes after which nothing comes; -1 until that is known
+}
+
+func newTunnel() *tunnel {
+	return &tunnel{opened: make(chan struct{}), connected: make(chan struct{}), complete: make(chan struct{}), end: -1}
 }
 
 // join opens the channel when there is a connection, and stays until one of them has gone.
@@ -96,6 +103,8 @@ func (t *tunnel) join(asked xssh.NewChannel, ended <-chan struct{}) {
 		xssh.DiscardRequests(requests)
 		close(closed)
 	}()
+	var ending sync.WaitGroup
+	ending.Go(func() { t.finish(closed) })
 	select {
 	case <-ended:
 	case <-closed:
@@ -106,6 +115,7 @@ func (t *tunnel) join(asked xssh.NewChannel, ended <-chan struct{}) {
 	}
 	_ = channel.Close()
 	<-closed // until then it takes room
+	ending.Wait()
 }
 
 const maxWords = 4 << 10
@@ -126,13 +136,23 @@ func (t *tunnel) why() string {
 	return text
 }
 
-// finished closes our half of the channel when all that will come has been sent.
-func (t *tunnel) finished() {
-	t.mu.Lock()
-	done := t.end >= 0 && t.out >= t.end
-	t.mu.Unlock()
-	if <-t.opened; done && t.channel != nil {
-		_ = t.channel.CloseWrite() // it may be closed already
+// finish closes our half of the channel when all that will come has been sent. What launch says is not believed to be its own:
+// the app can write to it too, as often as it likes. So this waits once for a tunnel, however much is said.
+func (t *tunnel) finish(closed <-chan struct{}) {
+	select {
+	case <-t.complete:
+	case <-closed:
+		return
+	}
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	_ = t.channel.CloseWrite() // it may be closed already
+}
+
+// count is called with the lock held, after what it looks at has changed.
+func (t *tunnel) count() {
+	if t.end >= 0 && t.out >= t.end && !isClosed(t.complete) {
+		close(t.complete)
 	}
 }
 
@@ -151,11 +171,13 @@ func (t *tunnelOut) Write(b []byte) (int, error) {
 	if <-t.opened; t.channel == nil {
 		return 0, io.ErrClosedPipe
 	}
+	t.writing.Lock()
 	n, err := t.channel.Write(b)
+	t.writing.Unlock()
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.out += int64(n)
-	t.mu.Unlock()
-	(*tunnel)(t).finished()
+	(*tunnel)(t).count()
 	return n, err
 }
 
@@ -163,6 +185,7 @@ type tunnelWords tunnel
 
 func (t *tunnelWords) Write(b []byte) (int, error) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.words = append(t.words, b[:min(len(b), maxWords-len(t.words))]...)
 	for {
 		line, rest, whole := bytes.Cut(t.words, []byte{'\n'})
@@ -177,10 +200,7 @@ func (t *tunnelWords) Write(b []byte) (int, error) {
 			close(t.connected)
 		}
 	}
-	t.mu.Unlock()
-	if isClosed(t.connected) {
-		go (*tunnel)(t).finished()
-	}
+	(*tunnel)(t).count()
 	return len(b), nil
 }
 

@@ -44,12 +44,12 @@ func (from onBehalf) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // The refusals that are ours alone.
 var (
-	errCode  = fault.Unauthorized("The code is not valid any more. Get a new one with: proa ssh-code")
+	errCode  = fault.Unauthorized("The code is wrong, used or too old. Get a new one with: proa ssh-code")
 	errTries = fault.TooMany("Too many wrong codes came from your address. Wait a minute, then get a new one with: proa ssh-code")
 	errUser  = fault.Invalid("Log in as cf:PROCESS-GUID/INDEX, with the output of proa ssh-code as password. proa ssh does both.")
 	errLater = fault.Unavailable("Your code cannot be checked now. Get a new one in a moment with: proa ssh-code")
 	errHuman = fault.Forbidden("Only people may log in.")
-	errGone  = fault.NotFound("This process is not there, or you do not see it. Find it with: proa app NAME --guid")
+	errGone  = fault.NotFound("This process is not there, or you do not see it. Find it with: proa app NAME --guid --process TYPE")
 )
 
 // users are a process and the index of one of its instances, as the cf CLI writes them.
@@ -62,11 +62,11 @@ func (v *visit) login(ctx context.Context, user, code string) error {
 	err := v.check(ctx, user, code)
 	if err == nil {
 		v.server.Metrics.logins.WithLabelValues("good").Inc()
-		v.log.Info("login", "user", v.who.Name, "app", v.process, "index", v.index)
+		v.log.Info("login", "user", v.who.Name, "process", v.process, "index", v.index)
 		return nil
 	}
 	v.server.Metrics.logins.WithLabelValues("refused").Inc()
-	v.log.Info("login refused", "user", v.who.Name, "app", v.process, "index", v.index, "error", err)
+	v.log.Info("login refused", "user", v.who.Name, "process", v.process, "index", v.index, "error", err)
 	return &xssh.BannerError{Err: err, Message: sentence(err) + "\n"}
 }
 
@@ -102,8 +102,10 @@ func (v *visit) check(ctx context.Context, user, code string) error {
 	if err := v.who.Speaks(true); err != nil {
 		return err
 	}
-	_, err = s.Store.EnterShell(ctx, v.who, v.process, v.index)
-	return err
+	if _, _, err := v.enter(ctx, loggingIn, ""); err != nil {
+		return err
+	}
+	return s.gate.admit(v.place, v.who.GUID)
 }
 
 // sentence is what may be shown of an error.

@@ -49,9 +49,11 @@ type Server struct {
 // A channel holds at most 2 MiB that its other side has not taken yet: 1000 channels are 2 GiB, if all of them are abused.
 type Limits struct {
 	Connections int           // 500
-	Strangers   int           // 100 connections whose client has not shown a good code yet
+	Strangers   int           // 100 connections whose client has not shown a good code yet; the oldest goes when another comes
 	PerAddress  int           // 20 of those come from one address
+	PerPerson   int           // 20 connections of one person
 	Channels    int           // 1000, of all connections
+	TheirOwn    int           // 60 of those are of one person
 	Sessions    int           // 10 of a connection
 	Forwards    int           // 30 of a connection
 	Handshake   time.Duration // 20 s from the connection to a good code
@@ -62,6 +64,7 @@ type Limits struct {
 func (l *Limits) fillIn() {
 	l.Connections, l.Strangers, l.PerAddress = cmp.Or(l.Connections, 500), cmp.Or(l.Strangers, 100), cmp.Or(l.PerAddress, 20)
 	l.Channels, l.Sessions, l.Forwards = cmp.Or(l.Channels, 1000), cmp.Or(l.Sessions, 10), cmp.Or(l.Forwards, 30)
+	l.PerPerson, l.TheirOwn = cmp.Or(l.PerPerson, 20), cmp.Or(l.TheirOwn, 60)
 	l.Handshake, l.Idle, l.Recheck = cmp.Or(l.Handshake, 20*time.Second), cmp.Or(l.Idle, 15*time.Minute), cmp.Or(l.Recheck, 30*time.Second)
 }
 
@@ -123,24 +126,26 @@ func (s *Server) receive(ctx context.Context, raw net.Conn) {
 	defer func() { _ = raw.Close() }()
 	defer s.recover()
 	from := address(raw)
-	if !s.gate.enter(from) {
+	before, drop := context.WithCancel(ctx) // they are in
+	defer drop()
+	place := s.gate.enter(from, drop)
+	if place == nil {
 		s.Metrics.logins.WithLabelValues("full").Inc()
 		return
 	}
-	stranger := true
-	defer func() { s.gate.leave(from, stranger) }()
+	defer s.gate.leave(place)
 	if err := raw.SetDeadline(s.Now().Add(s.Limits.Handshake)); err != nil {
 		return
 	}
-	v := &visit{server: s, from: from, log: s.Log.With("address", from.String())}
+	v := &visit{server: s, from: from, place: place, log: s.Log.With("address", from.String())}
 	config := &xssh.ServerConfig{MaxAuthTries: maxTries, ServerVersion: "SSH-2.0-Proa", PasswordCallback: func(meta xssh.ConnMetadata, code []byte) (*xssh.Permissions, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.Limits.Handshake)
+		ctx, cancel := context.WithTimeout(before, s.Limits.Handshake)
 		defer cancel()
 		return nil, v.login(ctx, meta.User(), string(code))
 	}}
 	config.AddHostKey(s.HostKey)
 	line := &line{Conn: raw, now: s.Now}
-	hurry := context.AfterFunc(ctx, func() { _ = raw.Close() }) // who is not in yet is not told
+	hurry := context.AfterFunc(before, func() { _ = raw.Close() }) // who is not in yet is not told
 	defer hurry()
 	conn, channels, requests, err := xssh.NewServerConn(line, config)
 	if err != nil {
@@ -148,8 +153,6 @@ func (s *Server) receive(ctx context.Context, raw net.Conn) {
 		return
 	}
 	hurry()
-	stranger = false
-	s.gate.known(from)
 	line.watch(s.Limits.Idle)
 	v.conn = conn
 	s.Metrics.connections.Inc()

@@ -19,7 +19,6 @@ const (
 	maxLine   = 64 << 10 // of a command: it travels in an address, and a kernel takes 128 KiB
 	maxCells  = 10_000
 	noStatus  = 255
-	sftp      = "sftp"
 	otherTerm = "xterm"
 )
 
@@ -38,12 +37,12 @@ type session struct {
 	term, lang string
 	window     kube.Window
 	resize     chan kube.Window
-	started    bool
+	started    bool // or refused: there is one try
 	signalling sync.Mutex
 }
 
 func (v *visit) session(ctx context.Context, asked xssh.NewChannel) {
-	shell, cluster, err := v.enter(ctx)
+	_, _, err := v.enter(ctx, opening, "") // so that a refusal has a sentence
 	if err != nil {
 		_ = asked.Reject(xssh.Prohibited, sentence(err))
 		return
@@ -57,7 +56,7 @@ func (v *visit) session(ctx context.Context, asked xssh.NewChannel) {
 	v.tell(channel, true)
 	defer v.tell(channel, false)
 	ctx, cancel := context.WithCancel(ctx)
-	s := &session{visit: v, channel: channel, cluster: cluster, shell: shell, id: rand.Text(), resize: make(chan kube.Window, 1)}
+	s := &session{visit: v, channel: channel, id: rand.Text(), resize: make(chan kube.Window, 1)}
 	var running sync.WaitGroup
 	for r := range requests { // until the client closes the channel
 		command, ok := s.ask(ctx, r)
@@ -122,15 +121,29 @@ func (s *session) ask(ctx context.Context, r *xssh.Request) (command []string, o
 		s.signal(ctx, p.Name)
 	case "shell", "exec", "subsystem":
 		var p struct{ Line string }
-		if s.started || r.Type != "shell" && xssh.Unmarshal(r.Payload, &p) != nil || len(p.Line) > maxLine || r.Type == "subsystem" && p.Line != sftp {
+		if s.started || r.Type != "shell" && xssh.Unmarshal(r.Payload, &p) != nil || len(p.Line) > maxLine || r.Type == "subsystem" && p.Line != copying {
 			return nil, false
 		}
 		s.started = true
+		if !s.enter(ctx, map[string]string{"shell": typing, "exec": running, "subsystem": copying}[r.Type]) {
+			return nil, false
+		}
 		return s.command(r.Type, p.Line), true
 	default:
 		return nil, false
 	}
 	return nil, true
+}
+
+// enter is where a session begins: who may not begin it any more reads why.
+func (s *session) enter(ctx context.Context, kind string) bool {
+	shell, cluster, err := s.visit.enter(ctx, kind, "")
+	if err != nil {
+		fmt.Fprintf(s.channel.Stderr(), "%s\r\n", sentence(err))
+		return false
+	}
+	s.shell, s.cluster = shell, cluster
+	return true
 }
 
 // command is how launch is called in the instance.
@@ -196,7 +209,7 @@ func (s *session) run(ctx context.Context, command []string) {
 
 // signal passes a signal on. One is under way at a time: a client that sends more has them dropped.
 func (s *session) signal(ctx context.Context, name string) {
-	if !s.started || !s.signalling.TryLock() {
+	if s.cluster == nil || !s.signalling.TryLock() {
 		return
 	}
 	s.visit.server.endings.Go(func() {

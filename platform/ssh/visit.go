@@ -21,6 +21,7 @@ type visit struct {
 	server  *Server
 	conn    *xssh.ServerConn
 	from    netip.Addr
+	place   *place
 	log     *slog.Logger
 	who     platform.Who
 	process string
@@ -28,6 +29,7 @@ type visit struct {
 
 	mu                 sync.Mutex
 	sessions, forwards int
+	noted              map[note]bool
 	open               map[xssh.Channel]bool // sessions that can be told something
 }
 
@@ -47,7 +49,7 @@ func (v *visit) serve(ctx context.Context, channels <-chan xssh.NewChannel, requ
 	defer func() {
 		cancel()
 		all.Wait()
-		v.log.Info("logout", "user", v.who.Name, "app", v.process, "index", v.index, "seconds", v.server.Now().Sub(begun).Seconds())
+		v.log.Info("logout", "user", v.who.Name, "process", v.process, "index", v.index, "seconds", v.server.Now().Sub(begun).Seconds())
 	}()
 	all.Go(func() {
 		for r := range requests {
@@ -71,8 +73,8 @@ func (v *visit) serve(ctx context.Context, channels <-chan xssh.NewChannel, requ
 			_ = c.Reject(xssh.UnknownChannelType, "This is not offered here.")
 			continue
 		}
-		if !v.take(count, most) {
-			_ = c.Reject(xssh.ResourceShortage, "There are too many channels. Close one, or open another connection.")
+		if err := v.take(count, most); err != nil {
+			_ = c.Reject(xssh.ResourceShortage, sentence(err))
 			continue
 		}
 		all.Go(func() {
@@ -83,37 +85,45 @@ func (v *visit) serve(ctx context.Context, channels <-chan xssh.NewChannel, requ
 	}
 }
 
-func (v *visit) take(count *int, most int) bool {
+func (v *visit) take(count *int, most int) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if *count >= most || !v.server.gate.channel(1) {
-		return false
+	if *count >= most {
+		return errChannels
+	}
+	if err := v.server.gate.open(v.place); err != nil {
+		return err
 	}
 	*count++
-	return true
+	return nil
 }
 
 func (v *visit) give(count *int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	*count--
-	v.server.gate.channel(-1)
+	v.server.gate.shut(v.place)
 }
 
-// enter asks anew for each channel: a role may be gone since the login, or the instance elsewhere.
-func (v *visit) enter(ctx context.Context) (store.Shell, *kube.Cluster, error) {
+// enter asks anew for each channel: a role may be gone since the login, or the instance elsewhere. Nothing is done that is not
+// written down first.
+func (v *visit) enter(ctx context.Context, kind, target string) (store.Shell, *kube.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	shell, err := v.server.Store.FindShell(ctx, v.who, v.process, v.index)
-	if err != nil {
-		return shell, nil, err
-	}
+	shell, refused := v.server.Store.FindShell(ctx, v.who, v.process, v.index)
 	cluster := v.server.Clusters[shell.Cluster]
-	if cluster == nil {
+	if refused == nil && cluster == nil {
 		v.log.Error("the cluster of an app is not reached from here", "cluster", shell.Cluster, "app", shell.App.GUID)
 		return shell, nil, fault.Unavailable("The app runs on a cluster that this ssh server does not reach. Tell your operator.")
 	}
-	return shell, cluster, nil
+	entry := store.Entry{Index: v.index, Kind: kind, Target: target, Refused: refused != nil}
+	if n := (note{v.process, entry}); shell.App.GUID != "" && v.note(n) {
+		if err := v.server.Store.RecordShell(ctx, v.who, shell, entry); err != nil {
+			v.forget(n)
+			return shell, nil, err
+		}
+	}
+	return shell, cluster, refused
 }
 
 // recheck ends the visit of somebody who has lost the right to it. While nobody can say, nobody has.
@@ -133,7 +143,7 @@ func (v *visit) recheck(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case fault.Is(err, fault.KindNotFound), fault.Is(err, fault.KindForbidden):
-			v.log.Info("visit ended", "user", v.who.Name, "app", v.process, "error", err)
+			v.log.Info("visit ended", "user", v.who.Name, "process", v.process, "error", err)
 			go v.end(sentence(err))
 			return
 		case err != nil:

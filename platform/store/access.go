@@ -24,6 +24,7 @@ type noun[T any] struct {
 	sees    platform.Action   // what one must be allowed to see it in a list; Read when left out
 	open    visibility        // for what is seen by other means than a role where it lives; only administrators change it
 	filters map[string]string // parameters of a list, and the columns they compare; guids is always one
+	holding map[string]string // parameters that other tables answer: what selects the guids of records, with %s for the values
 	order   map[string]string // what a list can be ordered by, beside created_at and updated_at
 	labels  string            // the column with its labels; empty when it has none
 }

@@ -94,9 +94,12 @@ func (s *Store) RecordCrash(ctx context.Context, c platform.Crash) (platform.Cra
 			return c, err
 		}
 		target := platform.Actor{GUID: c.App, Type: "app", Name: app}
-		for kind, actor := range map[string]platform.Actor{"app.crash": target, "audit.app.process.crash": {GUID: c.Process, Type: "process", Name: kind}} {
-			e := platform.On(kind, target, org, space).With(c.Data())
-			e.Actor = actor
+		for _, told := range []struct {
+			event string
+			by    platform.Actor
+		}{{"app.crash", target}, {"audit.app.process.crash", platform.Actor{GUID: c.Process, Type: "process", Name: kind}}} {
+			e := platform.On(told.event, target, org, space).With(c.Data())
+			e.Actor = told.by
 			if err := insertEvent(ctx, tx, e, ""); err != nil {
 				return c, err
 			}
@@ -163,9 +166,14 @@ func tellCrash(ctx context.Context, tx pgx.Tx, c platform.Crash) error {
 	return appendLog(ctx, tx, append(lines, line))
 }
 
-// forgetExits bounds what an instance that crashes for ever leaves behind.
+// forgetExits bounds what an instance that crashes for ever leaves behind. One of another release that is still
+// known keeps its own, though its index is the same.
 func forgetExits(ctx context.Context, tx pgx.Tx, c platform.Crash) error {
-	_, err := tx.Exec(ctx, `delete from exits where process_guid = $1 and index = $2 and created_at <= (
-		select created_at from exits where process_guid = $1 and index = $2 order by created_at desc offset $3 limit 1)`, c.Process, c.Index, keptExits)
+	_, err := tx.Exec(ctx, `delete from exits where process_guid = $1 and index = $2 and release_guid <> $3 and not exists (select from releases r where r.guid = release_guid)`, c.Process, c.Index, c.Release)
+	if err != nil {
+		return fmt.Errorf("forget exits of old releases: %w", err)
+	}
+	_, err = tx.Exec(ctx, `delete from exits where process_guid = $1 and index = $2 and release_guid = $3 and created_at <= (
+		select created_at from exits where process_guid = $1 and index = $2 and release_guid = $3 order by created_at desc offset $4 limit 1)`, c.Process, c.Index, c.Release, keptExits)
 	return wrap("forget exits", err)
 }

@@ -114,13 +114,24 @@ func TestRecordCrash(t *testing.T) {
 		t.Errorf("the instance of the next release is %+v", i)
 	}
 
-	// One that crashes for ever does not fill the table; and of what is deleted nothing is told.
+	// One that crashes for ever does not fill the table, nor take from one of a release that is still known; and of what is deleted nothing is told.
+	_, err = pool.Exec(ctx, `insert into releases (guid, app_guid, process_guid, version, body) values ('r0', 'a', 'p', 1, '')`)
+	must(err)
+	for i, release := range []string{"r0", "forgotten"} {
+		other := crash(100 + i)
+		other.Release = release
+		_, err := s.RecordCrash(ctx, other)
+		must(err)
+	}
 	for run := 10; run < 40; run++ {
 		_, err := s.RecordCrash(ctx, crash(run))
 		must(err)
 	}
-	if n := count(`select count(*) from exits`); n != 10 {
+	if n := count(`select count(*) from exits where release_guid = 'r1'`); n != 10 {
 		t.Errorf("%d exits are remembered", n)
+	}
+	if n, known := count(`select count(*) from exits where release_guid <> 'r1'`), count(`select count(*) from exits where release_guid = 'r0'`); n != 1 || known != 1 {
+		t.Errorf("%d exits of other releases are remembered, %d of one that is known", n, known)
 	}
 	c := crash(50)
 	c.Process = "none"

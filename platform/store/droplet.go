@@ -48,30 +48,33 @@ func (s *Store) CurrentDroplet(ctx context.Context, who platform.Who, app string
 // AssignDroplet makes a droplet the one an app starts with next, and gives the app a process for each type the droplet knows.
 func (s *Store) AssignDroplet(ctx context.Context, who platform.Who, app, droplet string) (platform.App, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.App, error) {
-		a, err := s.changeApp(ctx, tx, who, platform.Develop, app, func(a *platform.App) error {
-			d, err := droplets.find(ctx, tx, who, platform.Develop, droplet)
-			if fault.Is(err, fault.KindNotFound) || fault.Is(err, fault.KindForbidden) { // of another app, then
-				return platform.ErrDropletOfApp
-			}
-			if err != nil {
-				return err
-			}
-			if err := d.MayRun(app); err != nil {
-				return err
-			}
-			for _, p := range d.Processes {
-				if err := ensureProcess(ctx, tx, app, p.Type); err != nil {
-					return err
-				}
-			}
-			a.Droplet = droplet
-			return nil
-		})
+		a, err := s.changeApp(ctx, tx, who, platform.Develop, app, func(a *platform.App) error { return takeDroplet(ctx, tx, who, a, droplet) })
 		if err != nil {
 			return a, err
 		}
 		return a, s.recordApp(ctx, tx, who, "droplet.mapped", a, map[string]any{"request": map[string]any{"droplet_guid": droplet}})
 	})
+}
+
+// takeDroplet makes a droplet the one that an app starts with. The app is locked, and still to be saved.
+func takeDroplet(ctx context.Context, tx pgx.Tx, who platform.Who, a *platform.App, droplet string) error {
+	d, err := droplets.find(ctx, tx, who, platform.Develop, droplet)
+	if fault.Is(err, fault.KindNotFound) || fault.Is(err, fault.KindForbidden) { // of another app, then
+		return platform.ErrDropletOfApp
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.MayRun(a.GUID); err != nil {
+		return err
+	}
+	for _, p := range d.Processes {
+		if err := ensureProcess(ctx, tx, a.GUID, p.Type); err != nil {
+			return err
+		}
+	}
+	a.Droplet = droplet
+	return nil
 }
 
 func insertDroplet(ctx context.Context, tx pgx.Tx, d *platform.Droplet) error {

@@ -82,3 +82,12 @@ func (s *Store) SetFlag(ctx context.Context, who platform.Who, name string, chan
 		return f, record(ctx, tx, who, event.With(map[string]any{"enabled": f.Enabled}))
 	})
 }
+
+// allowed asks a flag whether somebody may do what it is about.
+func allowed(ctx context.Context, tx pgx.Tx, who platform.Who, name string) error {
+	flag, err := findFlag(ctx, tx, name)
+	if err != nil {
+		return err
+	}
+	return flag.Allows(who)
+}

@@ -11,13 +11,18 @@ import (
 	"github.com/proa-dev/proa/platform"
 )
 
+// places is how many instances of its release a process p of an app a should have now.
+const places = `case when exists (select from deployments d where d.app_guid = a.guid and d.status_value = 'ACTIVE')
+	then least(p.instances, greatest(1, (select count(*) from instances x where x.process_guid = p.guid and x.release_guid = p.release_guid))) else p.instances end`
+
 // Instances lists the instances that some processes should have, as they were seen last. One that was not seen yet is starting, or down if
-// its process came after the last start; a stopped app has none. Instances of an older release are on their way out, and left out.
+// its process came after the last start; a stopped app has none. Instances of an older release are on their way out, and left out; while a
+// deployment is under way there are as many as it has come to.
 func (s *Store) Instances(ctx context.Context, guids []string) (map[string][]platform.Instance, error) {
 	rows, err := s.pool.Query(ctx, `select p.guid, n.index, coalesce(i.pod, ''), coalesce(i.pod_uid, ''), coalesce(i.node, ''), coalesce(i.address, ''),
 			coalesce(i.state, case when p.release_guid is null then 'DOWN' else 'STARTING' end), coalesce(i.since, now()), coalesce(i.ready, false), coalesce(i.restarts, 0), coalesce(i.details, ''),
 			coalesce(e.description, ''), e.at, case when i.state = $3 and now() - i.since >= $4 then 0 else coalesce(e.crashes, 0) end, case when e.next_try > now() and i.state <> $3 then e.next_try end
-		from processes p join apps a on a.guid = p.app_guid and a.state = $2 cross join lateral generate_series(0, p.instances - 1) n(index)
+		from processes p join apps a on a.guid = p.app_guid and a.state = $2 cross join lateral generate_series(0, `+places+` - 1) n(index)
 		left join instances i on i.process_guid = p.guid and i.index = n.index and i.release_guid = p.release_guid
 		left join lateral (select x.description, x.at, x.crashes, x.next_try from exits x where x.process_guid = p.guid and x.index = n.index and x.release_guid = p.release_guid
 			order by x.created_at desc limit 1) e on true
@@ -63,24 +68,19 @@ func (s *Store) RecordSeen(ctx context.Context, cluster string, seen []platform.
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"now_seen"}, columns, pgx.CopyFromRows(rows)); err != nil {
 			return fmt.Errorf("record seen: %w", err)
 		}
-		for _, statement := range []string{
-			`delete from now_seen n where not exists (select from processes p where p.guid = n.process_guid and p.release_guid = n.release_guid)`,
-			`delete from instances i using processes p, apps a, spaces s where p.guid = i.process_guid and a.guid = p.app_guid and s.guid = a.space_guid and s.cluster_id = $1
-				and not exists (select from now_seen n where n.process_guid = i.process_guid and n.index = i.index)`,
-			`insert into instances as i (process_guid, index, release_guid, pod, node, address, state, since, ready, restarts, details, pod_uid, run)
-				select process_guid, index, release_guid, pod, node, address, state, since, ready, restarts, details, pod_uid, run from now_seen where $1::text is not null on conflict (process_guid, index) do update set release_guid = excluded.release_guid, pod = excluded.pod,
-				node = excluded.node, address = excluded.address, state = excluded.state, since = excluded.since, ready = excluded.ready, restarts = excluded.restarts, details = excluded.details,
-				pod_uid = excluded.pod_uid, run = excluded.run
-				where i is distinct from excluded`,
-		} {
-			args := []any{cluster}
-			if statement[:len("delete from now_seen")] == "delete from now_seen" {
-				args = nil
-			}
-			if _, err := tx.Exec(ctx, statement, args...); err != nil {
-				return fmt.Errorf("record seen: %w", err)
-			}
+		if _, err := tx.Exec(ctx, `delete from now_seen n where not exists (select from processes p where p.guid = n.process_guid and p.release_guid = n.release_guid)
+			and not exists (select from draining d where d.process_guid = n.process_guid and d.release_guid = n.release_guid)`); err != nil {
+			return fmt.Errorf("leave out old releases: %w", err)
 		}
-		return nil
+		if _, err := tx.Exec(ctx, `delete from instances i using processes p, apps a, spaces s where p.guid = i.process_guid and a.guid = p.app_guid and s.guid = a.space_guid and s.cluster_id = $1
+			and not exists (select from now_seen n where n.process_guid = i.process_guid and n.index = i.index and n.release_guid = i.release_guid)`, cluster); err != nil {
+			return fmt.Errorf("forget instances: %w", err)
+		}
+		_, err := tx.Exec(ctx, `insert into instances as i (process_guid, index, release_guid, pod, node, address, state, since, ready, restarts, details, pod_uid, run)
+			select process_guid, index, release_guid, pod, node, address, state, since, ready, restarts, details, pod_uid, run from now_seen
+			on conflict (process_guid, release_guid, index) do update set pod = excluded.pod, node = excluded.node, address = excluded.address, state = excluded.state,
+				since = excluded.since, ready = excluded.ready, restarts = excluded.restarts, details = excluded.details, pod_uid = excluded.pod_uid, run = excluded.run
+			where i is distinct from excluded`)
+		return wrap("record seen", err)
 	})
 }

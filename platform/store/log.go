@@ -90,10 +90,13 @@ func (s *Store) Log(ctx context.Context, who platform.Who, app string, w LogWind
 	}
 	process, sidecar := platform.AppSource(w.Filter.Process, ""), platform.AppSource("", w.Filter.Sidecar)[len(platform.AppSource("", "")):]
 	rows, err := s.pool.Query(ctx, `select app_guid, at, source, instance, stderr, text, pod_uid from log_lines where app_guid = $1 and at >= $2 and at < $3 and ($14 = 0 or id <= $14)
-			and ($5 = '' or source = $5) and ($6 = '' or instance = $6) and (not $7 or starts_with(source, $8)) and ($9 = '' or starts_with(source || '/', $10)) and ($11 = '' or right(source, length($11)) = $11)
+			and ($5 = '' or source = $5) and ($15 = '' or source <> $15) and ($6 = '' or instance = $6)
+			and (not $7 or starts_with(source, $8) and ($9 = '' or starts_with(source || '/', $10)) and ($11 = '' or right(source, length($11)) = $11)
+				or source = $16 and starts_with(text, $17) and ($9 = '' or strpos(text, $18 || ':') > 0 or strpos(text, $18 || '/') > 0))
 			and not exists (select from unnest($12::text[], $13::bigint[]) w(uid, since) where w.uid = pod_uid and at >= w.since)
 		order by at `+direction+`, id `+direction+` limit $4`,
-		app, w.From, w.To, w.Limit, w.Filter.Source, w.Filter.Instance, w.Filter.Narrow(), platform.AppSource("", ""), w.Filter.Process, process+"/", sidecar, uids, since, w.Upto)
+		app, w.From, w.To, w.Limit, w.Filter.Source, w.Filter.Instance, w.Filter.Narrow(), platform.AppSource("", ""), w.Filter.Process, process+"/", sidecar, uids, since, w.Upto,
+		w.Filter.Except, platform.SourceAPI, platform.ExitRecord, w.Filter.ExitOf())
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}

@@ -69,6 +69,7 @@ func TestLogFilters(t *testing.T) {
 		{store.LogWindow{Filter: platform.LogFilter{Sidecar: "lock"}}, ""},
 		{store.LogWindow{Filter: platform.LogFilter{Instance: "0"}}, "main clock"},
 		{store.LogWindow{Filter: platform.LogFilter{Source: "STG"}}, "staging"},
+		{store.LogWindow{Filter: platform.LogFilter{Except: "STG"}}, "saved main clock other later"},
 		{store.LogWindow{Without: map[string]int64{"u1": 21, "u3": 0}}, "staging main other later"},
 		{store.LogWindow{Upto: 2}, "staging main"},
 	} {
@@ -84,11 +85,61 @@ func TestLogFilters(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.window, got, c.want)
 		}
 		for _, l := range lines { // the rule in SQL is the rule of the domain
-			if !c.window.Filter.Fits(l.Source, l.Instance) {
+			if !c.window.Filter.Fits(l.Source, l.Instance, l.Text) {
 				t.Errorf("%+v has %+v", c.window.Filter, l)
 			}
 		}
 	}
+}
+
+// TestLogExits: the exit record of an instance is among its lines.
+func TestLogExits(t *testing.T) {
+	s, _ := withApps(t)
+	web, sidecar, web2 := exitRecord(t, "web", ""), exitRecord(t, "web", "clock"), exitRecord(t, "web2", "")
+	err := s.AppendLog(t.Context(), []platform.LogLine{
+		{App: "a", At: at(1), Source: "API", Instance: "0", Text: "Started app a."},
+		{App: "a", At: at(2), Source: "API", Instance: "0", Text: web},
+		{App: "a", At: at(3), Source: "API", Instance: "1", Text: sidecar},
+		{App: "a", At: at(4), Source: "API", Instance: "1", Text: web2},
+		{App: "a", At: at(5), Source: "APP/PROC/WEB", Instance: "0", Text: platform.ExitRecord},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		filter platform.LogFilter
+		want   []string
+	}{
+		{platform.LogFilter{Process: "web"}, []string{web, sidecar, platform.ExitRecord}},
+		{platform.LogFilter{Process: "web", Instance: "1"}, []string{sidecar}},
+		{platform.LogFilter{Process: "WEB2"}, []string{web2}},
+		{platform.LogFilter{Process: "we"}, nil},
+		{platform.LogFilter{Sidecar: "clock", Instance: "0"}, []string{web}},
+		{platform.LogFilter{Instance: "1"}, []string{sidecar, web2}},
+		{platform.LogFilter{Instance: "1", Source: "APP/PROC/WEB"}, nil},
+	} {
+		lines, err := s.Log(t.Context(), admin, "a", store.LogWindow{To: 1 << 62, Limit: 10, Filter: c.filter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(lines); got != strings.Join(c.want, " ") {
+			t.Errorf("%+v: %q, want %q", c.filter, got, c.want)
+		}
+		for _, l := range lines {
+			if !c.filter.Fits(l.Source, l.Instance, l.Text) {
+				t.Errorf("%+v has %+v", c.filter, l)
+			}
+		}
+	}
+}
+
+func exitRecord(t *testing.T, process, sidecar string) string {
+	t.Helper()
+	line, err := platform.Crash{App: "a", Exit: platform.Exit{Description: platform.Ended(process, sidecar, 1, false)}}.Line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
 }
 
 func TestLogNews(t *testing.T) {

@@ -18,6 +18,9 @@ type Settings struct {
 	API     string               // where the API is
 	Builder []platform.Buildpack // what the builder has
 	Stacks  []string             // that apps can run on, the default first
+
+	Domain   platform.Domain   // that apps get routes under by themselves
+	Reserved platform.Reserved // hosts that nobody gets
 }
 
 // StartApp asks for an app to run. One that was stopped gets a new release; one that runs is left alone.
@@ -53,16 +56,32 @@ func (s *Store) switchApp(ctx context.Context, who platform.Who, guid, event str
 		if err != nil {
 			return a, err
 		}
-		if release {
-			if err := s.release(ctx, tx, a, set); err != nil {
-				return a, err
-			}
+		if err := s.switched(ctx, tx, who, a, set, release); err != nil {
+			return a, err
 		}
 		if err := s.recordApp(ctx, tx, who, event, a, nil); err != nil {
 			return a, err
 		}
 		return apps.read(ctx, tx, guid)
 	})
+}
+
+// switched gives an app its next release, or takes what it runs down. Either ends a deployment that was under way.
+func (s *Store) switched(ctx context.Context, tx pgx.Tx, who platform.Who, a platform.App, set Settings, release bool) error {
+	if a.State == platform.Stopped {
+		return endDeployment(ctx, tx, a.GUID, platform.Canceled)
+	}
+	if !release {
+		return nil
+	}
+	if err := endDeployment(ctx, tx, a.GUID, platform.Superseded); err != nil {
+		return err
+	}
+	if err := s.release(ctx, tx, a, set); err != nil {
+		return err
+	}
+	_, err := s.revise(ctx, tx, who, a, nil)
+	return err
 }
 
 // release makes the next release of every process of an app that is locked.
@@ -75,6 +94,9 @@ func (s *Store) release(ctx context.Context, tx pgx.Tx, a platform.App, set Sett
 		return err
 	}
 	if shot.Sidecars, err = sidecarsOf(ctx, tx, a.GUID); err != nil {
+		return err
+	}
+	if shot.Reached, err = reached(ctx, tx, a.GUID); err != nil {
 		return err
 	}
 	procs, err := processesOf(ctx, tx, a.GUID)
@@ -103,7 +125,8 @@ func snapshot(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) (pla
 	if err := tx.QueryRow(ctx, `select name from orgs where guid = $1`, a.OrgGUID).Scan(&shot.OrgName); err != nil {
 		return shot, fmt.Errorf("read organization: %w", err)
 	}
-	return shot, nil
+	shot.URIs, err = uris(ctx, tx, a.GUID)
+	return shot, err
 }
 
 func (s *Store) insertRelease(ctx context.Context, tx pgx.Tx, r platform.Release) error {
@@ -111,34 +134,45 @@ func (s *Store) insertRelease(ctx context.Context, tx pgx.Tx, r platform.Release
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `insert into releases (guid, app_guid, process_guid, version, body) values ($1, $2, $3, $4, $5)`, r.GUID, r.AppGUID, r.ProcessGUID, r.Version, body); err != nil {
+	if _, err := tx.Exec(ctx, `insert into releases (guid, app_guid, process_guid, version, body, ports) values ($1, $2, $3, $4, $5, $6)`, r.GUID, r.AppGUID, r.ProcessGUID, r.Version, body, none(r.Ports)); err != nil {
 		return fmt.Errorf("write release: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `update processes set release_guid = $2 where guid = $1`, r.ProcessGUID, r.GUID); err != nil {
 		return fmt.Errorf("set release: %w", err)
 	}
 	// Each holds a whole environment, and restarting is free: those that nobody goes back to are forgotten.
-	if _, err := tx.Exec(ctx, `delete from releases where process_guid = $1 and version <= $2`, r.ProcessGUID, r.Version-keptReleases); err != nil {
+	if _, err := tx.Exec(ctx, `delete from releases r where process_guid = $1 and version <= $2 and not exists (select from draining d where d.process_guid = $1 and d.release_guid = r.guid)`,
+		r.ProcessGUID, r.Version-keptReleases); err != nil {
 		return fmt.Errorf("forget releases: %w", err)
 	}
 	return nil
 }
 
-// Wanted lists what a cluster should run: the releases of started apps, with how many instances there should be.
+// Wanted lists what a cluster should run: the releases of started apps, with how many instances there should be. Where a deployment is
+// under way also those that give way, and the counts are platform.Roll's to say. It is one statement, because half of a deployment
+// would take an app down.
 func (s *Store) Wanted(ctx context.Context, cluster string) ([]platform.Wanted, error) {
-	rows, err := s.pool.Query(ctx, `select r.guid, r.body, p.instances from processes p join apps a on a.guid = p.app_guid join spaces s on s.guid = a.space_guid
-		join releases r on r.guid = p.release_guid where a.state = $1 and p.instances > 0 and s.cluster_id = $2 order by r.guid`, platform.Started, cluster)
+	rows, err := s.pool.Query(ctx, `select r.guid, r.body, p.instances, w.draining, coalesce(d.guid, ''), coalesce(d.strategy, ''), coalesce(d.status_value, ''), coalesce(d.status_reason, ''),
+			coalesce(d.max_in_flight, 0), coalesce(d.steps, '{}'), coalesce(d.step, 0), coalesce(d.ready, 0)
+		from (select guid as process_guid, release_guid, false as draining from processes union all select process_guid, release_guid, true from draining) w
+		join processes p on p.guid = w.process_guid join apps a on a.guid = p.app_guid join spaces s on s.guid = a.space_guid join releases r on r.guid = w.release_guid
+		left join deployments d on d.app_guid = a.guid and d.status_value = 'ACTIVE'
+		where a.state = $1 and s.cluster_id = $2 and (d.guid is not null or p.instances > 0 and not w.draining) order by r.guid`, platform.Started, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("list wanted: %w", err)
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (platform.Wanted, error) {
 		var w platform.Wanted
+		var d platform.Deployment
 		var guid string
 		var body []byte
-		if err := row.Scan(&guid, &body, &w.Instances); err != nil {
+		if err := row.Scan(&guid, &body, &w.Instances, &w.Draining, &d.GUID, &d.Strategy, &d.Value, &d.Reason, &d.MaxInFlight, &d.Steps, &d.Step, &d.Ready); err != nil {
 			return w, err
 		}
 		err := s.open(body, "release "+guid, &w.Release)
+		if d.GUID != "" {
+			d.AppGUID, w.Deployment = w.Release.AppGUID, &d
+		}
 		return w, err
 	})
 }

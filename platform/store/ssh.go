@@ -21,21 +21,24 @@ type Shell struct {
 	Process   platform.Process
 }
 
-// EnterShell finds the instance that somebody wants to log in to, and writes down that they did, or that they were refused
-// what they can see.
-func (s *Store) EnterShell(ctx context.Context, who platform.Who, process string, index int) (Shell, error) {
+// An Entry is what somebody did with a Shell, or wanted to.
+type Entry struct {
+	Index   int
+	Kind    string
+	Target  string // of a tunnel
+	Refused bool
+}
+
+// FindShell finds the instance that somebody wants to log in to. With a refusal comes as much of it as they can see.
+func (s *Store) FindShell(ctx context.Context, who platform.Who, process string, index int) (Shell, error) {
 	var refused error
 	shell, err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) (Shell, error) {
-		shell, err := findShell(ctx, tx, who, process, index)
-		data := map[string]any{"index": index, "process_type": shell.Process.Type}
-		switch _, known := errors.AsType[*fault.Error](err); {
-		case err == nil:
-			return shell, s.recordApp(ctx, tx, who, "ssh-authorized", shell.App, data)
-		case !known || shell.App.GUID == "":
-			return shell, err
+		var shell Shell
+		shell, refused = findShell(ctx, tx, who, process, index)
+		if _, known := errors.AsType[*fault.Error](refused); refused != nil && !known {
+			return Shell{}, refused
 		}
-		refused = err
-		return shell, s.recordApp(ctx, tx, who, "ssh-unauthorized", shell.App, data)
+		return shell, nil
 	})
 	if err != nil {
 		return Shell{}, err
@@ -43,11 +46,16 @@ func (s *Store) EnterShell(ctx context.Context, who platform.Who, process string
 	return shell, refused
 }
 
-// FindShell is EnterShell for somebody who is in already, and wants another channel.
-func (s *Store) FindShell(ctx context.Context, who platform.Who, process string, index int) (Shell, error) {
-	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (Shell, error) {
-		return findShell(ctx, tx, who, process, index)
-	})
+// RecordShell writes down in the app's audit trail that somebody was let into an instance, or refused.
+func (s *Store) RecordShell(ctx context.Context, who platform.Who, shell Shell, e Entry) error {
+	kind, data := "ssh-authorized", map[string]any{"index": e.Index, "process_type": shell.Process.Type, "kind": e.Kind}
+	if e.Refused {
+		kind = "ssh-unauthorized"
+	}
+	if e.Target != "" {
+		data["target"] = e.Target
+	}
+	return pg.Do(ctx, s.pool, func(tx pgx.Tx) error { return s.recordApp(ctx, tx, who, kind, shell.App, data) })
 }
 
 // MayShell refuses somebody who may not be logged in to a process any more.
@@ -75,7 +83,7 @@ func findShell(ctx context.Context, tx pgx.Tx, who platform.Who, process string,
 	if err != nil && !pg.NoRows(err) {
 		return Shell{}, fmt.Errorf("find instance: %w", err)
 	}
-	if state != platform.InstanceRunning || shell.Pod == "" {
+	if state != platform.InstanceRunning && state != platform.InstanceStarting || shell.Pod == "" { // one that never becomes well is to be looked at
 		return shell, fault.Unprocessable("Instance %d of %s is not running. See: proa app %s", index, shell.Process.Type, shell.App.Name)
 	}
 	return shell, nil

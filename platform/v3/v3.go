@@ -108,6 +108,7 @@ type Included struct {
 	Users         []User         `json:"users,omitempty"`
 	Organizations []Organization `json:"organizations,omitempty"`
 	Spaces        []Space        `json:"spaces,omitempty"`
+	Domains       []Domain       `json:"domains,omitempty"`
 }
 
 // Root is what stands at the root of the API.

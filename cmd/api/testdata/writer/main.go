@@ -29,7 +29,7 @@ func main() {
 			panic(err)
 		}
 		time.Sleep(after)
-		fmt.Println(name, "dies")
+		fmt.Println(name, os.Getenv("CF_INSTANCE_INDEX"), "dies at", time.Now().UnixNano())
 		os.Exit(3)
 	}
 	time.Sleep(time.Hour)
