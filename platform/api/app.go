@@ -263,11 +263,9 @@ func listOfApp[T, U any](s *Server, w http.ResponseWriter, r *http.Request, who 
 	if err != nil {
 		return err
 	}
-	a, err := s.Store.App(r.Context(), who, r.PathValue("guid"))
-	if err != nil {
+	if err := s.ofApp(r, who, &l); err != nil {
 		return err
 	}
-	l.Values["app_guids"] = []string{a.GUID}
 	page, err := list(r.Context(), who, l)
 	if err != nil {
 		return err

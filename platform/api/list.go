@@ -68,6 +68,15 @@ func readList(r *http.Request, orders ...string) (platform.List, error) {
 	return l, nil
 }
 
+// ofApp narrows a list to the app in the path, which the sender must see.
+func (s *Server) ofApp(r *http.Request, who platform.Who, l *platform.List) error {
+	a, err := s.Store.App(r.Context(), who, r.PathValue("guid"))
+	if err == nil {
+		l.Values["app_guids"] = []string{a.GUID}
+	}
+	return err
+}
+
 func readParameter(l *platform.List, name, value string) (err error) {
 	base, operator, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 	switch base {

@@ -44,11 +44,9 @@ func (s *Server) listAppRoutes(w http.ResponseWriter, r *http.Request, who platf
 	if err != nil {
 		return err
 	}
-	a, err := s.Store.App(r.Context(), who, r.PathValue("guid"))
-	if err != nil {
+	if err := s.ofApp(r, who, &l); err != nil {
 		return err
 	}
-	l.Values["app_guids"] = []string{a.GUID}
 	return s.replyRoutes(w, r, who, l)
 }
 
