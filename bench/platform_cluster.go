@@ -59,7 +59,7 @@ func (b *bench) withController(ctx context.Context, figure string, use func(cont
 	if err != nil {
 		return err
 	}
-	for _, room := range []string{"cmd/launcher", "cmd/controller/testdata/traffic"} {
+	for _, room := range []string{"cmd/launcher", "cmd/sftp", "cmd/controller/testdata/traffic"} {
 		if err := b.buildStatic(ctx, room); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (b *bench) startController(ctx context.Context, c *controlled, path, databa
 	}
 	p := program{path: path, ready: "http://" + c.metrics + "/readyz", env: append(os.Environ(),
 		"PROA_CONTROLLER_DATABASE_URL="+database, "PROA_CONTROLLER_KEYSET="+string(keyset), "PROA_CONTROLLER_METRICS_LISTEN="+c.metrics,
-		"PROA_INSTALLATION="+c.installation, "PROA_LAUNCHER_FILE="+filepath.Join(b.dir, "launcher"), "PROA_GATEWAY_CIDRS="+host+"/32")}
+		"PROA_INSTALLATION="+c.installation, "PROA_LAUNCHER_FILE="+filepath.Join(b.dir, "launcher"), "PROA_SFTP_FILE="+filepath.Join(b.dir, "sftp"), "PROA_GATEWAY_CIDRS="+host+"/32")}
 	return b.withProcess(ctx, p, func(ctx context.Context, _ int) error {
 		if err := c.run(ctx, filepath.Join(b.dir, "traffic")); err != nil {
 			return fmt.Errorf("run an app: %w", err)

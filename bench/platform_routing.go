@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -351,25 +349,31 @@ func (r *router) passes(ctx context.Context) (p passes, err error) {
 
 // serve makes a route by the records, and takes it away again.
 func (r *router) serve(ctx context.Context, n int) (float64, error) {
-	host := fmt.Sprintf("ours-%d", n)
 	begin := time.Now()
-	route, err := r.CreateRoute(ctx, operator, platform.Route{SpaceGUID: r.space.GUID, DomainGUID: r.domain.GUID, Host: host, Protocol: platform.ProtocolHTTP,
-		Metadata: platform.Metadata{Labels: map[string]string{}, Annotations: map[string]string{}}}, store.Settings{})
+	guid, err := r.ours(ctx, n)
 	if err != nil {
-		return 0, err
-	}
-	to := platform.Destination{AppGUID: r.app.GUID, ProcessType: platform.WebProcess, Protocol: platform.ProtocolHTTP1}
-	if _, err := r.ReplaceDestinations(ctx, operator, route.GUID, []platform.Destination{to}); err != nil {
 		return 0, err
 	}
 	if err := r.answered(ctx, r.host("ours", n)); err != nil {
 		return 0, err
 	}
 	took := time.Since(begin).Seconds()
-	if _, err := r.DeleteRoute(ctx, operator, route.GUID); err != nil {
+	if _, err := r.DeleteRoute(ctx, operator, guid); err != nil {
 		return 0, err
 	}
 	return took, r.unanswered(ctx, r.host("ours", n))
+}
+
+// ours is a route as people ask for it.
+func (r *router) ours(ctx context.Context, n int) (guid string, err error) {
+	route, err := r.CreateRoute(ctx, operator, platform.Route{SpaceGUID: r.space.GUID, DomainGUID: r.domain.GUID, Host: fmt.Sprintf("ours-%d", n), Protocol: platform.ProtocolHTTP,
+		Metadata: platform.Metadata{Labels: map[string]string{}, Annotations: map[string]string{}}}, store.Settings{})
+	if err != nil {
+		return "", err
+	}
+	to := platform.Destination{AppGUID: r.app.GUID, ProcessType: platform.WebProcess, Protocol: platform.ProtocolHTTP1}
+	_, err = r.ReplaceDestinations(ctx, operator, route.GUID, []platform.Destination{to})
+	return route.GUID, err
 }
 
 // serveBare does the same without the records.
@@ -407,76 +411,4 @@ func (r *router) unanswered(ctx context.Context, host string) error {
 		status, err := r.asks(ctx, host)
 		return status == http.StatusNotFound, err
 	})
-}
-
-// compareRequests sends as many requests as it can through one of our routes and through a bare one, in turn.
-func (r *router) compareRequests(ctx context.Context, n int, during time.Duration) ([]line, error) {
-	name, err := r.bare(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	hosts := []string{r.host("fill", n/2), r.host("bare", n)}
-	if err := r.answered(ctx, hosts[1]); err != nil {
-		return nil, err
-	}
-	rates, tails := map[string][]float64{}, map[string][]float64{}
-	for range routingRounds {
-		for _, host := range hosts {
-			times, err := r.flood(ctx, host, during)
-			if err != nil {
-				return nil, err
-			}
-			slices.Sort(times)
-			rates[host] = append(rates[host], float64(len(times))/during.Seconds())
-			tails[host] = append(tails[host], times[len(times)*99/100])
-		}
-		slices.Reverse(hosts)
-	}
-	ours, bare := r.host("fill", n/2), r.host("bare", n)
-	say("%s: %.0f requests/s, bare %.0f, among %d routes", routingName, median(rates[ours]), median(rates[bare]), n)
-	suffix := fmt.Sprintf(".%d", n)
-	return []line{
-		{name: routingName + ".requests" + suffix, ours: quantity{median(rates[ours]), "requests/s"}, bare: quantity{median(rates[bare]), "requests/s"}, aim: aim{of: "ratio", is: ">=", bound: 0.95},
-			notes: []string{fmt.Sprintf("medians of %d rounds, over %d connections to the same instance", routingRounds, routingConns)}},
-		{name: routingName + ".p99" + suffix, ours: quantity{1000 * median(tails[ours]), "ms"}, bare: quantity{1000 * median(tails[bare]), "ms"}, aim: aim{of: "ratio", is: "<=", bound: 1.05}},
-	}, r.call(ctx, http.MethodDelete, r.path()+"/"+name, nil, nil)
-}
-
-// flood keeps connections busy, and tells how long each request took, in seconds.
-func (r *router) flood(ctx context.Context, host string, during time.Duration) ([]float64, error) {
-	l := load{addr: r.at.Gateway, request: []byte("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n"), holds: []byte(" on 8080")}
-	each := make([][]float64, routingConns)
-	group, ctx := errgroup.WithContext(ctx)
-	end := time.Now().Add(during)
-	for i := range each {
-		group.Go(func() (err error) {
-			each[i], err = l.times(ctx, end)
-			return err
-		})
-	}
-	err := group.Wait()
-	return slices.Concat(each...), err
-}
-
-// times keeps one connection busy until the end, as send does.
-func (l load) times(ctx context.Context, end time.Time) (all []float64, err error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.addr)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(end.Add(10 * time.Second)); err != nil {
-		return nil, err
-	}
-	in, body := bufio.NewReader(conn), new(bytes.Buffer)
-	for begin := time.Now(); begin.Before(end); begin = time.Now() {
-		if _, err := conn.Write(l.request); err != nil {
-			return all, err
-		}
-		if err := l.read(in, body); err != nil {
-			return all, err
-		}
-		all = append(all, time.Since(begin).Seconds())
-	}
-	return all, nil
 }
