@@ -13,23 +13,22 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/proa-dev/proa/kit/pg"
+	"github.com/proa-dev/proa/kit/queue"
 	"github.com/proa-dev/proa/notify"
 )
 
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// Migrations are the schema's steps, in order.
+// Migrations are the schema's steps, in order, and the queue's tables.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(embedded, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return sub
+	return queue.With(sub)
 }
 
 // Table is where goose notes which migrations were applied.
@@ -60,14 +59,7 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, now func() time.Time) (*St
 	if err := pg.Migrate(ctx, pool, Migrations(), Table); err != nil {
 		return nil, err
 	}
-	if err := migrateQueue(ctx, pool); err != nil {
-		return nil, fmt.Errorf("migrate the queue: %w", err)
-	}
-	queue, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: time.Millisecond}) // or a hint to the workers may be swallowed
-	if err != nil {
-		return nil, fmt.Errorf("open the queue: %w", err)
-	}
-	s := &Store{pool: pool, queue: queue, Now: now}
+	s := &Store{pool: pool, queue: queue.Inserter(pool), Now: now}
 	if err := s.Partitions(ctx); err != nil {
 		return nil, err
 	}
@@ -75,28 +67,6 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, now func() time.Time) (*St
 		return nil, err
 	}
 	return s, nil
-}
-
-// queueLock keeps processes that start together from migrating together.
-const queueLock = 0x6e6f7469
-
-func migrateQueue(ctx context.Context, pool *pgxpool.Pool) error {
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
-	if err != nil {
-		return err
-	}
-	// One of its steps cannot stand in a transaction with others, so the lock belongs to a connection.
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, `select pg_advisory_lock($1)`, queueLock); err != nil {
-		return err
-	}
-	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), `select pg_advisory_unlock($1)`, queueLock) }()
-	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
-	return err
 }
 
 // Pool is for the workers, which need one to work on the queue.
@@ -132,13 +102,16 @@ func audit(ctx context.Context, tx pgx.Tx, who Who, action, target string, detai
 // partitioned are the tables that are cut by day.
 var partitioned = []string{"messages", "deliveries", "attempts"}
 
+// partitionLock keeps processes that start together from making the same partitions.
+const partitionLock = 0x6e6f7469
+
 // ahead is how many days of partitions are made before they are needed.
 const ahead = 7
 
 // Partitions makes those of today and the days to come. Making one that is there does nothing.
 func (s *Store) Partitions(ctx context.Context) error {
 	return pg.Do(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, queueLock); err != nil {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, partitionLock); err != nil {
 			return err
 		}
 		for day := range ahead + 2 { // from yesterday on: a message may be a moment old
