@@ -3,6 +3,7 @@ module github.com/proa-dev/proa
 go 1.26.0
 
 require (
+	code.cloudfoundry.org/brokerapi/v13 v13.0.0
 	github.com/cloudfoundry/go-cfclient/v3 v3.0.0-alpha.15
 	github.com/emersion/go-message v0.18.2
 	github.com/emersion/go-msgauth v0.7.0
