@@ -195,17 +195,27 @@ func Endorsement(m Message, space, organization string) string {
 	case ToScope:
 		return "You get this message because you hold the scope " + name("") + "."
 	case ToSpace:
-		if organization == "" {
-			return "You get this message because you belong to the space " + name(space) + "."
+		in := "you belong to the space " + name(space)
+		if a.Role != "" {
+			in = "you are " + roleWords[a.Role] + " in the space " + name(space)
 		}
-		return "You get this message because you belong to the space " + name(space) + " of the organization " + name(organization) + "."
+		if organization != "" {
+			in += " of the organization " + name(organization)
+		}
+		return "You get this message because " + in + "."
 	case ToOrganization:
 		if a.Role != "" {
-			return "You get this message because you are " + a.Role + " in the organization " + name(organization) + "."
+			return "You get this message because you are " + roleWords[a.Role] + " in the organization " + name(organization) + "."
 		}
 		return "You get this message because you belong to the organization " + name(organization) + "."
 	}
 	return ""
+}
+
+// roleWords are how people are told of the role for which they get a message.
+var roleWords = map[string]string{
+	"OrgManager": "a manager", "OrgAuditor": "an auditor", "BillingManager": "a billing manager",
+	"SpaceDeveloper": "a developer", "SpaceManager": "a manager", "SpaceAuditor": "an auditor",
 }
 
 func (l *Letter) writeHTML(html, buf *bytes.Buffer, data *view) error {

@@ -253,14 +253,15 @@ func TestEndorsement(t *testing.T) {
 		audience            notify.Audience
 		space, organization string
 	}{
-		"This message was sent to you personally.":                                                {notify.Audience{Kind: notify.ToUser}, "", ""},
-		"This message was sent to your e-mail address.":                                           {notify.Audience{Kind: notify.ToEmail}, "", ""},
-		"This message was sent to everyone.":                                                      {notify.Audience{Kind: notify.ToEveryone}, "", ""},
-		`You get this message because you hold the scope "a.b".`:                                  {notify.Audience{Kind: notify.ToScope, ID: "a.b"}, "", ""},
-		`You get this message because you belong to the space "dev" of the organization "ferry".`: {notify.Audience{Kind: notify.ToSpace, ID: "x"}, "dev", "ferry"},
-		`You get this message because you belong to the space "guid".`:                            {notify.Audience{Kind: notify.ToSpace, ID: "guid"}, "", ""},
-		`You get this message because you belong to the organization "ferry".`:                    {notify.Audience{Kind: notify.ToOrganization, ID: "x"}, "", "ferry"},
-		`You get this message because you are OrgManager in the organization "guid".`:             {notify.Audience{Kind: notify.ToOrganization, ID: "guid", Role: "OrgManager"}, "", ""},
+		"This message was sent to you personally.":                                                         {notify.Audience{Kind: notify.ToUser}, "", ""},
+		"This message was sent to your e-mail address.":                                                    {notify.Audience{Kind: notify.ToEmail}, "", ""},
+		"This message was sent to everyone.":                                                               {notify.Audience{Kind: notify.ToEveryone}, "", ""},
+		`You get this message because you hold the scope "a.b".`:                                           {notify.Audience{Kind: notify.ToScope, ID: "a.b"}, "", ""},
+		`You get this message because you belong to the space "dev" of the organization "ferry".`:          {notify.Audience{Kind: notify.ToSpace, ID: "x"}, "dev", "ferry"},
+		`You get this message because you belong to the space "guid".`:                                     {notify.Audience{Kind: notify.ToSpace, ID: "guid"}, "", ""},
+		`You get this message because you belong to the organization "ferry".`:                             {notify.Audience{Kind: notify.ToOrganization, ID: "x"}, "", "ferry"},
+		`You get this message because you are a manager in the organization "guid".`:                       {notify.Audience{Kind: notify.ToOrganization, ID: "guid", Role: "OrgManager"}, "", ""},
+		`You get this message because you are a developer in the space "dev" of the organization "ferry".`: {notify.Audience{Kind: notify.ToSpace, ID: "x", Role: "SpaceDeveloper"}, "dev", "ferry"},
 		"": {},
 	} {
 		if got := notify.Endorsement(notify.Message{Audience: c.audience}, c.space, c.organization); got != want {

@@ -28,7 +28,15 @@ const (
 type Audience struct {
 	Kind AudienceKind
 	ID   string
-	Role string // of an organization: OrgManager, OrgAuditor, BillingManager, or everyone in it
+	Role string // of a space or organization: only those who hold it; empty: everyone in it
+}
+
+// RoleType is what the platform calls the role; it is empty when there is none of that name.
+func (a Audience) RoleType() string {
+	if a.Kind == ToSpace {
+		return SpaceRoles[a.Role]
+	}
+	return Roles[a.Role]
 }
 
 // Class is the lane of a message that is not critical: one person does not wait behind many.
@@ -155,14 +163,21 @@ func (a *Audience) faults() []string {
 	if a.ID == "" || len(a.ID) > maxID || !utf8.ValidString(a.ID) || strings.ContainsFunc(a.ID, unicode.IsControl) {
 		faults = append(faults, "the recipient in the path must be 1 to 255 printable characters.")
 	}
-	if a.Role != "" && Roles[a.Role] == "" {
-		faults = append(faults, "role must be OrgManager, OrgAuditor or BillingManager, or be left out.")
+	if a.Role != "" && a.RoleType() == "" {
+		names := "OrgManager, OrgAuditor or BillingManager"
+		if a.Kind == ToSpace {
+			names = "SpaceDeveloper, SpaceManager or SpaceAuditor"
+		}
+		faults = append(faults, "role must be "+names+", or be left out.")
 	}
 	return faults
 }
 
-// Roles maps the names of roles in this protocol to those of the platform's.
-var Roles = map[string]string{"OrgManager": "organization_manager", "OrgAuditor": "organization_auditor", "BillingManager": "organization_billing_manager"}
+// Roles and SpaceRoles map the names of roles in this protocol, of an organization and of a space, to those of the platform's.
+var (
+	Roles      = map[string]string{"OrgManager": "organization_manager", "OrgAuditor": "organization_auditor", "BillingManager": "organization_billing_manager"}
+	SpaceRoles = map[string]string{"SpaceDeveloper": "space_developer", "SpaceManager": "space_manager", "SpaceAuditor": "space_auditor"}
+)
 
 var errAddress = errors.New("must be one e-mail address, such as ann@example.org")
 

@@ -44,19 +44,22 @@ func (w *world) postfix() (mailDir string) {
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/notifications.md")
 	must(t, err)
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) < 7 {
+	blocks := regexp.MustCompile("(?s)(<!-- with the platform -->\n)?```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 8 {
 		t.Fatalf("only %d blocks found", len(blocks))
 	}
 	script := "set -euo pipefail\n"
 	for _, b := range blocks {
-		script += b[1]
+		if b[1] == "" { // here is no platform: e2e has one
+			script += b[2]
+		}
 	}
 	w := newWorld(t)
 	mailDir := w.postfix()
 	w.serve()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-	cmd.Env = append(os.Environ(), "PROA_AUTH_URL="+w.authURL, "PROA_NOTIFY_URL="+w.url, "PROA_ADMIN_USERNAME=admin", "PROA_ADMIN_PASSWORD="+adminPassword, "PROA_MAIL_DIR="+mailDir, "no_proxy=*")
+	cmd.Env = append(os.Environ(), "PROA_AUTH_URL="+w.authURL, "PROA_NOTIFY_URL="+w.url, "PROA_ADMIN_USERNAME=admin", "PROA_ADMIN_PASSWORD="+adminPassword, "PROA_MAIL_DIR="+mailDir, "no_proxy=*",
+		"PATH="+binaries+":"+os.Getenv("PATH"), "PROA_HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"status": "delivered"`) {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -72,7 +72,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binaries = dir
-	if out, err := exec.Command("go", "build", "-o", dir+"/", "../auth", ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir+"/", "../auth", "../proa", ".").CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("build: %v\n%s", err, out))
 	}
 	code := m.Run()

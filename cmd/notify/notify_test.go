@@ -42,6 +42,7 @@ func TestEveryAudienceGetsItsMail(t *testing.T) {
 	must(t, w.auth.Call(t.Context(), http.MethodPost, "/Groups", uaa.Group{Name: "harbour.read", Members: &[]uaa.Member{{Value: ann}, {Value: eve}}}, &group))
 	w.platform.names["space-1"], w.platform.names["org-1"], w.platform.orgs["space-1"] = "production", "ferry & sons", "org-1"
 	w.platform.roles["space-1"] = []string{ann, ann, bob, bob, ann, "nobody-knows-me"} // several roles, several pages
+	w.platform.roles["space-1space_developer"] = []string{ann}
 	w.platform.roles["org-1"] = []string{ann, bob, eve}
 	w.platform.roles["org-1organization_manager"] = []string{bob}
 	w.want(204, w.call(http.MethodPut, "/notifications", token, registration("tides", "critical.flood")))
@@ -56,7 +57,8 @@ func TestEveryAudienceGetsItsMail(t *testing.T) {
 		{"user", "/users/" + ann, words("tides"), []string{"ann@example.org"}, 0, ""},
 		{"space", "/spaces/space-1", words("tides"), []string{"ann@example.org", "bob@example.org"}, 1, "production"},
 		{"organization", "/organizations/org-1", words("tides"), []string{"ann@example.org", "bob@example.org", "eve@example.org"}, 0, "ferry & sons"},
-		{"organization's managers", "/organizations/org-1", with(words("tides"), "role", "OrgManager"), []string{"bob@example.org"}, 0, "OrgManager"},
+		{"space's developers", "/spaces/space-1", with(words("tides"), "role", "SpaceDeveloper"), []string{"ann@example.org"}, 0, "a developer"},
+		{"organization's managers", "/organizations/org-1", with(words("tides"), "role", "OrgManager"), []string{"bob@example.org"}, 0, "a manager"},
 		{"everyone", "/everyone", words("critical.flood"), []string{"admin@proa.localhost", "ann@example.org", "bob@example.org", "eve@example.org"}, 0, ""},
 		{"scope", "/uaa_scopes/harbour.read", words("tides"), []string{"ann@example.org", "eve@example.org"}, 0, "harbour.read"},
 		{"address", "/emails", with(words("tides"), "to", "Zoe <zoe@example.org>"), []string{"zoe@example.org"}, 0, ""},
@@ -146,7 +148,12 @@ func TestTheMailIsWhatWasAsked(t *testing.T) {
 	if !strings.Contains(preview.body, `"subject":"[tides] S"`) || len(w.sink.Mails()) != 1 {
 		t.Errorf("preview: %s, %d mails", preview.body, len(w.sink.Mails()))
 	}
+	// Taken back, the default template is used again.
 	w.want(204, w.call(http.MethodPut, "/clients/watch/notifications/tides/template", token, map[string]any{"template": nil}))
+	w.settled(w.send("/users/"+ann, token, words("tides")), token)
+	if mails := w.mailsTo("ann@example.org"); len(mails) != 2 || !strings.Contains(mails[1], "\r\nSubject: CF Notification: The subject\r\n") {
+		t.Errorf("without the template:\n%s", mails[len(mails)-1])
+	}
 	w.want(204, w.call(http.MethodDelete, "/templates/"+template["template-id"], token, nil))
 }
 
@@ -223,6 +230,7 @@ func TestRefusals(t *testing.T) {
 	w.serve()
 	all, none := w.client("watch", allScopes...), w.client("nothing", "notifications.something")
 	other := w.client("other", allScopes...)
+	marks := w.client("marks", "notifications.something", "notifications_write", "notifications_manage", "notification_templates_write", "notifications_templates.read", "critical_notifications_write", "emails_write")
 	plain := w.client("plain", "notifications.write", "notifications.manage")
 	urgent := w.client("urgent", "critical_notifications.write", "notifications.manage")
 	ann := w.person("ann")
@@ -242,12 +250,17 @@ func TestRefusals(t *testing.T) {
 		{"no scope to send", "POST", user, none, words("tides"), 403, "notifications.write or critical_notifications.write"},
 		{"no scope to register", "PUT", "/notifications", none, registration("x"), 403, "notifications.manage"},
 		{"no scope for templates", "POST", "/templates", plain, template("x", ""), 403, "notification_templates.write"},
+		{"another spelling of the scope to send", "POST", user, marks, words("tides"), 403, "notifications.write or critical_notifications.write"},
+		{"another spelling of the scope to register", "PUT", "/notifications", marks, registration("x"), 403, "notifications.manage"},
+		{"another spelling of the scope for templates", "POST", "/templates", marks, template("x", ""), 403, "notification_templates.write"},
+		{"another spelling of the scope to list templates", "GET", "/templates", marks, nil, 403, "notification_templates.read"},
 		{"no scope for addresses", "POST", "/emails", plain, words("tides"), 403, "emails.write"},
 		{"critical kind registered without the scope", "PUT", "/notifications", plain, registration("critical.x"), 422, "critical_notifications.write"},
 		{"normal kind with only the critical scope", "POST", user, urgent, words("tides"), 403, "notifications.write"},
 		{"unregistered kind", "POST", user, all, words("unheard"), 404, "Register it with PUT /notifications"},
 		{"kind of another client", "POST", user, other, words("tides"), 404, "Register it with PUT /notifications"},
 		{"another client's template", "PUT", "/clients/watch/template", other, map[string]string{"template": ""}, 403, "belong to that client"},
+		{"the template of another client's kind", "PUT", "/clients/watch/notifications/tides/template", other, map[string]string{"template": ""}, 403, "belong to that client"},
 		{"foreign message", "GET", "/messages/" + sent, other, nil, 404, "There is no message"},
 		{"foreign recipients", "GET", "/messages/" + sent + "/recipients", other, nil, 404, "There is no message"},
 		{"message that is none", "GET", "/messages/x", all, nil, 404, "There is no message"},
@@ -259,9 +272,11 @@ func TestRefusals(t *testing.T) {
 		{"no to", "POST", "/emails", all, words("tides"), 422, "to must be one e-mail address"},
 		{"nothing to say", "POST", user, all, map[string]any{"kind_id": "tides"}, 422, "text or html is missing"},
 		{"no kind", "POST", user, all, map[string]any{"text": "x"}, 422, "kind_id is missing"},
+		{"a role of organizations", "POST", "/spaces/x", all, with(words("tides"), "role", "OrgManager"), 422, "role must be SpaceDeveloper"},
 		{"unknown role", "POST", "/organizations/x", all, with(words("tides"), "role", "Captain"), 422, "role must be"},
 		{"long subject", "POST", user, all, with(words("tides"), "subject", strings.Repeat("x", 1001)), 422, "at most 1000"},
 		{"long text", "POST", user, all, with(words("tides"), "text", strings.Repeat("x", 1<<18+1)), 422, "more than 262144 bytes"},
+		{"long html", "POST", user, all, with(words("tides"), "html", strings.Repeat("x", 1<<19+1)), 422, "more than 524288 bytes"},
 		{"oversized body", "POST", user, all, with(words("tides"), "text", strings.Repeat("x", 3<<20)), 413, "larger than"},
 		{"invalid UTF-8", "POST", user, all, "{\"kind_id\":\"tides\",\"text\":\"\xff\"}", 400, "UTF-8"},
 		{"not JSON", "POST", user, all, "kind_id=tides", 400, "JSON"},
@@ -280,6 +295,7 @@ func TestRefusals(t *testing.T) {
 		{"template in invalid UTF-8", "POST", "/templates", all, "{\"name\":\"x\",\"text\":\"\xff\"}", 400, "UTF-8"},
 		{"template of nothing", "POST", "/templates", all, template("", ""), 422, "html"},
 		{"assigning an unknown template", "PUT", "/clients/watch/template", all, map[string]string{"template": "none"}, 422, "there is no template"},
+		{"assigning an unknown template to a kind", "PUT", "/clients/watch/notifications/tides/template", all, map[string]string{"template": "none"}, 422, "there is no template"},
 		{"deleting the default", "DELETE", "/templates/default", all, nil, 409, "default template"},
 		{"preferences with a client's token", "GET", "/user_preferences", w.client("nobody", "notification_preferences.read"), nil, 422, "belongs to a client"},
 		{"suppressions without the scope", "GET", "/suppressions", all, nil, 403, "notifications.admin"},
@@ -300,6 +316,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s:\ngot  %d %s\nwant %d %s", c.name, r.status, r.body, c.status, c.says)
 		}
 	}
+	// What other clients are refused, an administrator of the service may.
+	w.want(204, w.call(http.MethodPut, "/clients/watch/notifications/tides/template", w.client("operator", "notifications.manage", "notifications.admin"), map[string]string{"template": ""}))
 	// Nothing of all that was sent, but for the one.
 	w.settled(sent, all)
 	if n := len(w.sink.Mails()); n != 1 {

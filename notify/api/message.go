@@ -50,7 +50,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, from who, audience
 		if address, err := notify.Address(in.To); err == nil {
 			audience.ID = address
 		}
-	case notify.ToOrganization:
+	case notify.ToSpace, notify.ToOrganization:
 		audience.Role = in.Role
 	}
 	m := notify.Message{ClientID: from.client(), KindID: in.KindID, Audience: audience, Subject: in.Subject, Text: in.Text, HTML: in.HTML, ReplyTo: in.ReplyTo,

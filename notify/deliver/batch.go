@@ -181,7 +181,7 @@ func (b *batch) letter(d store.Delivery, p notify.Person) (notify.Letter, error)
 		Values: notify.Values{
 			From: b.s.From, To: d.Address, ReplyTo: b.m.ReplyTo, Subject: b.m.Subject, Text: b.m.Text, HTML: b.m.HTML, KindDescription: b.look.Kind, SourceDescription: b.look.Source,
 			ClientID: b.m.ClientID, MessageID: b.m.ID, UserGUID: d.UserID, Space: b.m.Names.Space, Organization: b.m.Names.Organization, OrganizationGUID: b.m.Names.OrganizationGUID,
-			OrganizationRole: b.m.Audience.Role, Domain: b.s.Domain, RequestReceived: b.m.Received,
+			Domain: b.s.Domain, RequestReceived: b.m.Received,
 		},
 	}
 	switch b.m.Audience.Kind {

@@ -57,15 +57,18 @@ func (d *Directory) Members(ctx context.Context, a notify.Audience, cursor strin
 		}
 		return d.walk(ctx, `groups.display eq `+quoted(a.ID), cursor, count)
 	case notify.ToSpace:
-		return d.roles(ctx, url.Values{"space_guids": {a.ID}}, cursor)
+		return d.roles(ctx, narrowed(url.Values{"space_guids": {a.ID}}, a), cursor)
 	case notify.ToOrganization:
-		query := url.Values{"organization_guids": {a.ID}}
-		if a.Role != "" {
-			query.Set("types", notify.Roles[a.Role])
-		}
-		return d.roles(ctx, query, cursor)
+		return d.roles(ctx, narrowed(url.Values{"organization_guids": {a.ID}}, a), cursor)
 	}
 	return Page{}, gone("The audience %q is not known.", a.Kind)
+}
+
+func narrowed(query url.Values, a notify.Audience) url.Values {
+	if a.Role != "" {
+		query.Set("types", a.RoleType())
+	}
+	return query
 }
 
 // needed is all that we read of people.

@@ -143,10 +143,12 @@ func TestLimitsAreDescribed(t *testing.T) {
 			t.Errorf("%s is %v, but the code has %v", c.place, got, c.want)
 		}
 	}
-	roles, _ := schemas.at(schemas.pointer + "/OrganizationMessage/properties/role/enum").value.([]any)
-	for role := range notify.Roles {
-		if !slices.Contains(roles, any(role)) || len(roles) != len(notify.Roles)+1 {
-			t.Errorf("the roles are %v and none, but %q are described", notify.Roles, roles)
+	for of, known := range map[string]map[string]string{"OrganizationMessage": notify.Roles, "SpaceMessage": notify.SpaceRoles} {
+		roles, _ := schemas.at(schemas.pointer + "/" + of + "/properties/role/enum").value.([]any)
+		for role := range known {
+			if !slices.Contains(roles, any(role)) || len(roles) != len(known)+1 {
+				t.Errorf("the roles are %v and none, but %q are described", known, roles)
+			}
 		}
 	}
 }
