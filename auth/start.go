@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -40,10 +41,11 @@ type StartClient struct {
 	Secret      string        `yaml:"-"`
 }
 
-// StartAdmin is the first administrator.
+// StartAdmin is the first administrator. Email holds where the setting that EmailFrom names is empty.
 type StartAdmin struct {
 	NameFrom     string   `yaml:"user_name_from"`
 	PasswordFrom string   `yaml:"password_from"`
+	EmailFrom    string   `yaml:"email_from"`
 	Email        string   `yaml:"email"`
 	Groups       []string `yaml:"groups"`
 	Name         string   `yaml:"-"`
@@ -75,6 +77,11 @@ func ParseStart(file []byte, setting func(name string) (string, error)) (Start, 
 	}
 	take(s.Administrator.NameFrom, &s.Administrator.Name)
 	take(s.Administrator.PasswordFrom, &s.Administrator.Password)
+	if from := s.Administrator.EmailFrom; from != "" {
+		email, err := setting(from)
+		problems = append(problems, err)
+		s.Administrator.Email = cmp.Or(email, s.Administrator.Email)
+	}
 	for _, g := range s.Groups {
 		if err := CheckScope(g.Name); err != nil {
 			problems = append(problems, fmt.Errorf("the start file's group %q: %w", g.Name, err))

@@ -14,19 +14,21 @@ import (
 // An App is what a developer pushes. It belongs to a space, and what it is now may differ from what runs: that is the
 // release it was last started with.
 type App struct {
-	GUID      string
-	SpaceGUID string
-	OrgGUID   string // of its space
-	Name      string
-	State     AppState
-	Lifecycle Lifecycle
-	Droplet   string // the current one; empty before the first
-	Env       map[string]string
-	SSH       bool
-	Releases  int // how many there have been
-	Metadata  Metadata
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	GUID         string
+	SpaceGUID    string
+	OrgGUID      string // of its space
+	Name         string
+	State        AppState
+	Lifecycle    Lifecycle
+	Droplet      string // the current one; empty before the first
+	Env          map[string]string
+	SSH          bool
+	BindingFiles bool // instances find the credentials of services as files, too
+	Notices      bool // developers of the space are told by mail when it breaks
+	Releases     int  // how many there have been
+	Metadata     Metadata
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 }
 
 // AppState is what is asked of the app, not what it does.
@@ -143,8 +145,10 @@ func (a *App) ChangeLifecycle(c LifecycleChange, stacks []string) error {
 
 // The features of an app.
 const (
-	FeatureSSH       = "ssh"
-	FeatureRevisions = "revisions"
+	FeatureSSH          = "ssh"
+	FeatureRevisions    = "revisions"
+	FeatureBindingFiles = "service-binding-k8s" // Cloud Foundry's name for it
+	FeatureNotices      = "notifications"       // ours
 )
 
 // SetFeature switches a feature.
@@ -152,6 +156,10 @@ func (a *App) SetFeature(name string, on bool) error {
 	switch {
 	case name == FeatureSSH:
 		a.SSH = on
+	case name == FeatureBindingFiles:
+		a.BindingFiles = on
+	case name == FeatureNotices:
+		a.Notices = on
 	case name != FeatureRevisions:
 		return NotFound("Feature")
 	case !on:

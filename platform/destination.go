@@ -40,7 +40,7 @@ func (d Destination) Same(o Destination) bool {
 	return d.AppGUID == o.AppGUID && d.ProcessType == o.ProcessType && d.At() == o.At()
 }
 
-func (d Destination) check() error {
+func (d Destination) check(tcp bool) error {
 	switch {
 	case d.AppGUID == "":
 		return fault.Unprocessable("Destinations must have an app: say its guid in app.guid.")
@@ -48,19 +48,36 @@ func (d Destination) check() error {
 		return fault.Unprocessable("Port %d is not one that a process can have: it must be between %d and %d.", d.Port, minPort, maxPort)
 	case d.Weight != 0 && (d.Weight < minWeight || d.Weight > maxWeight):
 		return fault.Unprocessable("Weight must be between %d and %d", minWeight, maxWeight)
-	case d.Protocol != ProtocolHTTP1 && d.Protocol != ProtocolHTTP2:
+	case tcp && d.Protocol != ProtocolTCP:
+		return fault.Unprocessable("Protocol must be %s for a route of tcp, not '%s'. Leave it out.", ProtocolTCP, clipText(d.Protocol))
+	case !tcp && d.Protocol != ProtocolHTTP1 && d.Protocol != ProtocolHTTP2:
 		return fault.Unprocessable("Protocol must be %s or %s for a route of http, not '%s'.", ProtocolHTTP1, ProtocolHTTP2, clipText(d.Protocol))
 	}
 	return CheckProcessType(d.ProcessType)
 }
 
+// Spoken is destinations that are asked for, with what a route speaks to those that say nothing of it.
+func (r Route) Spoken(all []Destination) []Destination {
+	all = slices.Clone(all)
+	for i := range all {
+		switch {
+		case all[i].Protocol != "":
+		case r.TCP():
+			all[i].Protocol = ProtocolTCP
+		default:
+			all[i].Protocol = ProtocolHTTP1
+		}
+	}
+	return all
+}
+
 // CheckDestinations says what is wrong with those of one route.
-func CheckDestinations(all []Destination) error {
+func (r Route) CheckDestinations(all []Destination) error {
 	if len(all) > maxDestinations {
 		return fault.Unprocessable("A route has at most %d destinations. Spread the requests over more instances instead.", maxDestinations)
 	}
 	for i, d := range all {
-		if err := d.check(); err != nil {
+		if err := d.check(r.TCP()); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(all[:i], d.Same) {
@@ -74,33 +91,34 @@ func CheckDestinations(all []Destination) error {
 }
 
 // AddDestinations is what a route has when some are added. What it has already stays as it is.
-func AddDestinations(have, more []Destination) ([]Destination, error) {
+func (r Route) AddDestinations(have, more []Destination) ([]Destination, error) {
 	all := slices.Clone(have)
 	for _, d := range more {
 		switch i := slices.IndexFunc(all, d.Same); {
 		case i < 0:
 			all = append(all, d)
 		case i >= len(have):
-			return nil, CheckDestinations(more)
+			return nil, r.CheckDestinations(more)
 		case all[i].Protocol != d.Protocol:
 			return nil, fault.Unprocessable("The route leads to port %d of process '%s' with protocol %s already. Change that destination, or remove it first.", d.At(), d.ProcessType, all[i].Protocol)
 		}
 	}
-	return all, CheckDestinations(all)
+	return all, r.CheckDestinations(all)
 }
 
 // ReplaceDestinations is what a route has when all are said anew. Those that are the same place stay the same record.
-func ReplaceDestinations(have, wanted []Destination) ([]Destination, error) {
+func (r Route) ReplaceDestinations(have, wanted []Destination) ([]Destination, error) {
 	all := slices.Clone(wanted)
 	for i, d := range all {
 		if j := slices.IndexFunc(have, d.Same); j >= 0 {
 			all[i].GUID, all[i].CreatedAt, all[i].UpdatedAt = have[j].GUID, have[j].CreatedAt, have[j].UpdatedAt
 		}
 	}
-	return all, CheckDestinations(all)
+	return all, r.CheckDestinations(all)
 }
 
-// CheckReach holds together what all routes say of one app: a port speaks one protocol, and there are not too many.
+// CheckReach holds together what all routes say of one app: a port speaks one protocol, and there are not too many. Connections of tcp
+// are nothing that a port would have to speak: a route of tcp and one of http may lead to the same.
 func CheckReach(toApp []Destination) error {
 	type place struct {
 		kind string
@@ -110,10 +128,12 @@ func CheckReach(toApp []Destination) error {
 	for _, d := range toApp {
 		at := place{d.ProcessType, d.At()}
 		if spoken[at] == "" {
-			spoken[at] = d.Protocol
 			ports[d.ProcessType]++
 		}
-		if spoken[at] != d.Protocol {
+		if spoken[at] == "" || spoken[at] == ProtocolTCP {
+			spoken[at] = d.Protocol
+		}
+		if spoken[at] != d.Protocol && d.Protocol != ProtocolTCP {
 			return fault.Unprocessable("Port %d of process '%s' cannot speak %s and %s at once. Use one protocol on all its routes, or another port.", d.At(), d.ProcessType, ProtocolHTTP1, ProtocolHTTP2)
 		}
 		if ports[d.ProcessType] > maxPorts {

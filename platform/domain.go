@@ -16,6 +16,7 @@ import (
 type Domain struct {
 	GUID      string
 	Name      string
+	Protocol  string // ProtocolHTTP, or ProtocolTCP: its routes are ports then
 	Internal  bool
 	OrgGUID   string // empty: shared
 	Metadata  Metadata
@@ -25,6 +26,14 @@ type Domain struct {
 
 // Shared tells whether every organization may have routes under it.
 func (d *Domain) Shared() bool { return d.OrgGUID == "" }
+
+// Speaks is what its routes speak.
+func (d *Domain) Speaks() string {
+	if d.Protocol == "" {
+		return ProtocolHTTP
+	}
+	return d.Protocol
+}
 
 const (
 	maxHostname = 253
@@ -125,6 +134,14 @@ func (d *Domain) AndAbove() []string {
 		names, rest = append(names, above), above
 	}
 }
+
+// ErrOtherProtocol is for a domain that is to be there for another protocol than it is.
+func ErrOtherProtocol(d Domain, wanted string) error {
+	return fault.Unprocessable("The domain '%s' is there for %s, and cannot be for %s too. Choose another name, or delete the domain first.", d.Name, d.Speaks(), wanted)
+}
+
+// ErrTCPDomain is for deleting the domain that routes of tcp stand under.
+var ErrTCPDomain = fault.Unprocessable("The domain for tcp cannot be deleted: routes of tcp are made under it. Take PROA_TCP_DOMAIN away first.")
 
 // ErrLastDomain is for deleting the domain that apps get routes under by themselves.
 var ErrLastDomain = fault.Unprocessable("The apps domain cannot be deleted: apps get their routes under it. Set PROA_APPS_DOMAIN to another one first.")

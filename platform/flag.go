@@ -17,9 +17,12 @@ type Flag struct {
 
 // The flags that this platform asks.
 const (
-	FlagUserOrgCreation       = "user_org_creation"       // everybody creates organizations
-	FlagRouteCreation         = "route_creation"          // developers create routes
-	FlagPrivateDomainCreation = "private_domain_creation" // managers of an organization create domains of it
+	FlagUserOrgCreation       = "user_org_creation"                    // everybody creates organizations
+	FlagRouteCreation         = "route_creation"                       // developers create routes
+	FlagPrivateDomainCreation = "private_domain_creation"              // managers of an organization create domains of it
+	FlagServiceCreation       = "service_instance_creation"            // developers create service instances
+	FlagServiceSharing        = "service_instance_sharing"             // developers share them with other spaces
+	FlagSpaceBrokers          = "space_scoped_private_broker_creation" // developers register brokers for their space
 )
 
 // Allows refuses whoever is not an administrator what the flag does not let everybody do.
@@ -39,8 +42,8 @@ func Flags() []Flag {
 		{Name: "app_bits_upload", Enabled: true}, {Name: "app_scaling", Enabled: true}, {Name: "diego_cnb", Enabled: true}, {Name: "diego_docker"},
 		{Name: "env_var_visibility", Enabled: true}, {Name: "hide_marketplace_from_unauthenticated_users"}, {Name: FlagPrivateDomainCreation, Enabled: true},
 		{Name: "resource_matching", Enabled: true}, {Name: FlagRouteCreation, Enabled: true}, {Name: "route_sharing"},
-		{Name: "service_instance_creation", Enabled: true}, {Name: "service_instance_sharing"}, {Name: "set_roles_by_username", Enabled: true},
-		{Name: "space_developer_env_var_visibility", Enabled: true}, {Name: "space_scoped_private_broker_creation", Enabled: true},
+		{Name: FlagServiceCreation, Enabled: true}, {Name: FlagServiceSharing}, {Name: "set_roles_by_username", Enabled: true},
+		{Name: "space_developer_env_var_visibility", Enabled: true}, {Name: FlagSpaceBrokers},
 		{Name: "task_creation", Enabled: true}, {Name: "unset_roles_by_username", Enabled: true}, {Name: FlagUserOrgCreation},
 	}
 }

@@ -40,6 +40,21 @@ func (j *Job) Fail(errs ...JobError) {
 	j.State, j.Errors = JobFailed, errs
 }
 
+// Go takes note of how one of its operations ended, when so many are left and some of these wait for a broker. It ends with the last.
+func (j *Job) Go(left, polling int, errs []JobError, warnings []string) {
+	j.Errors, j.Warnings = append(j.Errors, errs...), append(j.Warnings, warnings...)
+	switch {
+	case polling > 0:
+		j.State = JobPolling
+	case left > 0:
+		j.State = JobProcessing
+	case len(j.Errors) > 0:
+		j.State = JobFailed
+	default:
+		j.State = JobComplete
+	}
+}
+
 // MaySee refuses whoever has neither asked for the job nor sees everything.
 func (j *Job) MaySee(w Who) error {
 	if j.Owner != w.GUID && !w.Everywhere(Read) {

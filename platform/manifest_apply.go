@@ -19,7 +19,7 @@ func (a *App) ApplyManifest(m ManifestApp, stacks []string) error {
 	for _, name := range slices.Sorted(maps.Keys(m.Features)) {
 		err := a.SetFeature(name, m.Features[name])
 		if fault.Is(err, fault.KindNotFound) {
-			err = fault.Unprocessable("features.%s is not a feature of apps: those are %s and %s.", clipText(name), FeatureSSH, FeatureRevisions)
+			err = fault.Unprocessable("features.%s is not a feature of apps: those are %s, %s, %s and %s.", clipText(name), FeatureSSH, FeatureRevisions, FeatureBindingFiles, FeatureNotices)
 		}
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *ManifestSidecar) Change() SidecarChange {
 
 // ManifestOf is the manifest that would make an app what it is. The image is the one that it was last given, if it is made of one.
 func ManifestOf(a App, image DockerSource, processes []Process, sidecars []Sidecar, routes []Route) ManifestApp {
-	m := ManifestApp{Name: a.Name, Lifecycle: &a.Lifecycle.Type, Features: map[string]bool{FeatureSSH: a.SSH}, Routes: manifestRoutes(a.GUID, routes), NoRoute: len(routes) == 0,
+	m := ManifestApp{Name: a.Name, Lifecycle: &a.Lifecycle.Type, Features: map[string]bool{FeatureSSH: a.SSH, FeatureBindingFiles: a.BindingFiles, FeatureNotices: a.Notices}, Routes: manifestRoutes(a.GUID, routes), NoRoute: len(routes) == 0,
 		Env: pointers(a.Env), Metadata: MetadataChange{Labels: pointers(a.Metadata.Labels), Annotations: pointers(a.Metadata.Annotations)}}
 	if len(a.Lifecycle.Buildpacks) > 0 {
 		m.Buildpacks = &a.Lifecycle.Buildpacks
@@ -90,13 +90,9 @@ func (r Route) toWeb(app string) (Destination, bool) {
 
 // Map is what a route's destinations are when it is to lead to the web process of an app. If it does already, at whatever port, only its
 // protocol may change.
-func (m ManifestRoute) Map(app string, have []Destination) ([]Destination, error) {
+func (m ManifestRoute) Map(r Route, app string, have []Destination) ([]Destination, error) {
 	if _, is := (Route{Destinations: have}).toWeb(app); !is {
-		d := Destination{AppGUID: app, ProcessType: WebProcess, Protocol: m.Protocol}
-		if d.Protocol == "" {
-			d.Protocol = ProtocolHTTP1
-		}
-		return AddDestinations(have, []Destination{d})
+		return r.AddDestinations(have, r.Spoken([]Destination{{AppGUID: app, ProcessType: WebProcess, Protocol: m.Protocol}}))
 	}
 	all := slices.Clone(have)
 	for i, d := range all {
@@ -104,7 +100,7 @@ func (m ManifestRoute) Map(app string, have []Destination) ([]Destination, error
 			all[i].Protocol = m.Protocol
 		}
 	}
-	return all, CheckDestinations(all)
+	return all, r.CheckDestinations(all)
 }
 
 // Unmap is what a route's destinations are without an app's.

@@ -51,3 +51,6 @@ func checkName(name string) error {
 	}
 	return nil
 }
+
+// OrgUsage is how much an organization uses.
+type OrgUsage struct{ Instances, MemoryMB, Routes, Domains, ServiceInstances, ServiceKeys int }

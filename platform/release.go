@@ -3,6 +3,7 @@ package platform
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type Release struct {
 	Sidecars []ReleaseSidecar
 
 	Env       map[string]string // complete: VCAP_APPLICATION and VCAP_SERVICES are in it
+	Files     map[string]string // to be found below BindingsRoot, by path; nil: there is no such directory
 	Ports     []int             // the first is the one that PORT tells; none for a process that nobody calls
 	MemoryMB  int               // of the whole container
 	DiskMB    int
@@ -89,6 +91,26 @@ func (r Release) Check() error {
 			r.ProcessType, FormatMegabytes(r.MemoryMB-r.MainMemoryMB()), FormatMegabytes(r.MemoryMB))
 	case len(r.Ports) == 0 && (r.Health.asks() || r.Readiness.asks()):
 		return fault.Unprocessable("Process '%s' has a health check of type port or http, but no port. Choose the type process.", r.ProcessType)
+	}
+	return r.checkVariables()
+}
+
+// maxVariable is the kernel's limit for one variable: its name, the equals sign, its value and the zero byte.
+const maxVariable = 128 << 10
+
+func fitsVariable(name, value string) bool { return len(name)+1+len(value)+1 <= maxVariable }
+
+func (r Release) checkVariables() error {
+	env := r.Environment()
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case fitsVariable(name, env[name]):
+		case name == envServices:
+			return fault.Unprocessable("The credentials of the services of app '%s' have %d bytes, and one environment variable (%s) ends at %d. Have them as files: switch on the feature %s of the app, with `features: {%s: true}` in its manifest. Or unbind services that it does not need.",
+				r.AppName, len(env[name]), name, maxVariable, FeatureBindingFiles, FeatureBindingFiles)
+		default:
+			return fault.Unprocessable("The environment of process '%s' is too large at '%s': a variable ends at %d bytes. Put large values into a file of the app, or into a service.", r.ProcessType, clipText(name), maxVariable)
+		}
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package platform
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +50,9 @@ type WantedRoute struct {
 	Backends  []Backend
 }
 
+// TCP tells whether it is a port that takes connections.
+func (w WantedRoute) TCP() bool { return w.Protocol == ProtocolTCP }
+
 // Backend is where requests go in the cluster.
 type Backend struct {
 	ProcessGUID string
@@ -64,8 +69,16 @@ func (r Route) Hostname() string {
 	return r.Host + "." + r.DomainName
 }
 
+// TCP tells whether the route is a port that takes connections, and not an address of http.
+func (r Route) TCP() bool { return r.Protocol == ProtocolTCP }
+
 // URL is the route as Cloud Foundry writes it.
-func (r Route) URL() string { return r.Hostname() + r.Path }
+func (r Route) URL() string {
+	if r.Port != 0 {
+		return r.Hostname() + ":" + strconv.Itoa(r.Port)
+	}
+	return r.Hostname() + r.Path
+}
 
 const maxRoutePath = 128
 
@@ -75,11 +88,13 @@ var routePath = regexp.MustCompile(`^(/[A-Za-z0-9._~!$&'()*+,;=:@-]+)+$`)
 // Check says what is wrong with the address.
 func (r *Route) Check() error {
 	switch {
+	case r.TCP():
+		return r.checkTCP()
 	case r.Host != "" && r.Host != AnyHost && !hostLabel.MatchString(r.Host):
 		return fault.Unprocessable("Host must be '*', or at most %d lower-case letters, digits and hyphens, and begin and end with a letter or digit.", maxLabel)
 	case len(r.Hostname()) > maxHostname:
 		return fault.Unprocessable("Host '%s' is too long: with its domain it has more than %d characters.", r.Host, maxHostname)
-	case r.Port != 0 || r.Protocol == ProtocolTCP:
+	case r.Port != 0:
 		return fault.Unprocessable("Routes of domain '%s' have no port: it speaks http only. Leave the port out.", r.DomainName)
 	}
 	if r.Host == AnyHost && r.Path != "" { // gateways differ in what wins, a host or a path; it must never be another's path
@@ -117,6 +132,8 @@ func checkRoutePath(path string) error {
 // MayTake refuses addresses that are not for everybody: the platform's own, and of a shared domain the wildcard and the domain itself.
 func (w Who) MayTake(r Route, d Domain, reserved Reserved) error {
 	switch {
+	case r.TCP():
+		return nil
 	case reserved.Holds(r.Hostname()):
 		return fault.Unprocessable("The host '%s' of domain '%s' is reserved for the platform itself. Choose another host.", r.Host, d.Name)
 	case !d.Shared() || w.Admin():
@@ -137,6 +154,9 @@ func ErrRouteExists(r Route) error {
 	}
 	if r.Path != "" {
 		with = append(with, "path '"+r.Path+"'")
+	}
+	if r.Port != 0 {
+		with = append(with, fmt.Sprintf("port '%d'", r.Port))
 	}
 	if len(with) == 0 {
 		return fault.Unprocessable("Route already exists for domain '%s'.", r.DomainName)
@@ -174,22 +194,35 @@ func CheckOptions[V comparable](options map[string]V) error {
 type RouteAddress struct {
 	Hostname string
 	Path     string
+	Port     int // 0: none is said
 }
 
-// ParseRoute reads host.domain/path.
+// ParseRoute reads host.domain/path, or domain:port.
 func ParseRoute(text string) (RouteAddress, error) {
 	hostname, path, has := strings.Cut(text, "/")
+	hostname, port, numbered := strings.Cut(hostname, ":")
 	a := RouteAddress{Hostname: strings.ToLower(hostname)}
 	if has {
 		a.Path = "/" + path
 	}
-	if strings.Contains(hostname, ":") {
-		return a, fault.Unprocessable("The route '%s' has a port, and there are no tcp routes here. Leave the port out.", clipText(text))
+	if numbered {
+		number, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || number == 0 {
+			return a, fault.Unprocessable("The route '%s' is not valid: what follows the colon is no port, such as 20000.", clipText(text))
+		}
+		a.Port = int(number)
 	}
 	if err := checkRoutePath(a.Path); err != nil {
 		return a, fault.Unprocessable("The route '%s' is not valid: %s", clipText(text), fault.From(err).Detail)
 	}
 	return a, nil
+}
+
+func (a RouteAddress) String() string {
+	if a.Port != 0 {
+		return fmt.Sprint(a.Hostname, ":", a.Port, a.Path)
+	}
+	return a.Hostname + a.Path
 }
 
 // Domains are the names of the domains that the address may be of, the one that is meant first.
@@ -206,5 +239,5 @@ func (a RouteAddress) Of(d Domain) Route {
 	if a.Hostname != d.Name {
 		host = strings.TrimSuffix(a.Hostname, "."+d.Name)
 	}
-	return Route{DomainGUID: d.GUID, DomainName: d.Name, Host: host, Path: a.Path, Protocol: ProtocolHTTP}
+	return Route{DomainGUID: d.GUID, DomainName: d.Name, Host: host, Path: a.Path, Port: a.Port, Protocol: d.Speaks()}
 }

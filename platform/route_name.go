@@ -31,7 +31,7 @@ func label(name string, limit int) string {
 	return text
 }
 
-func pick(words []string) string {
+func pick[T any](words []T) T {
 	n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(words)))) // never fails: the runtime ends the program first
 	return words[n.Int64()]
 }

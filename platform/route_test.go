@@ -82,7 +82,13 @@ func TestParseRoute(t *testing.T) {
 		"a.eu.example.org":     {Host: "a", DomainName: "eu.example.org"},
 		"a.b.eu.example.org":   {},
 		"localhost":            {},
-		"www.example.org:1234": {},
+		"example.org:1234":     {DomainName: "example.org", Port: 1234},
+		"www.example.org:1234": {Host: "www", DomainName: "example.org", Port: 1234}, // for Check to refuse
+		"example.org:":         {},
+		"example.org:0":        {},
+		"example.org:65536":    {},
+		"example.org:+1":       {},
+		"example.org:1:2":      {},
 		"www.example.org/":     {},
 		"www.example.org/a?b":  {},
 	} {

@@ -45,6 +45,7 @@ type RouteStepKind int
 // The kinds, in the order to take them: at no time does a route lead to an entry, or to a port of one, that is not there.
 const (
 	StepOpen   RouteStepKind = iota // make an entry, or give it more ports
+	StepYield                       // remove a route of tcp, whose port another has: two would get each other's connections
 	StepServe                       // make a route, or change it
 	StepDrop                        // remove a route
 	StepNarrow                      // take ports from an entry
@@ -52,7 +53,7 @@ const (
 )
 
 func (k RouteStepKind) String() string {
-	return [...]string{"open-entry", "serve-route", "drop-route", "narrow-entry", "close-entry"}[k]
+	return [...]string{"open-entry", "yield-route", "serve-route", "drop-route", "narrow-entry", "close-entry"}[k]
 }
 
 // RouteStep is one thing to do, and why.
@@ -60,6 +61,7 @@ type RouteStep struct {
 	Kind      RouteStepKind
 	Namespace string
 	Name      string       // of what to remove
+	TCP       bool         // it is a route of tcp
 	Route     *WantedRoute // to serve
 	Entry     *Entry       // to open or to narrow
 	Processes []string     // that it is about: what comes later about one of them waits until this is done
@@ -68,13 +70,11 @@ type RouteStep struct {
 
 // PlanRoutes compares routes that should be served with what a cluster has. It asks nobody and changes nothing, and says the
 // same for the same, whatever the order of its arguments. All must be complete: what is missing from wanted is removed. What
-// is as it should be has no step. Routes of TCP need more than a gateway for HTTP, and are not served.
+// is as it should be has no step.
 func PlanRoutes(wanted []WantedRoute, routes []SeenRoute, entries []SeenEntry) []RouteStep {
 	served := make([]WantedRoute, 0, len(wanted))
 	for _, w := range wanted {
-		if w.Protocol != ProtocolTCP {
-			served = append(served, w.Normal())
-		}
+		served = append(served, w.Normal())
 	}
 	steps := append(planRoutes(served, routes), planEntries(entriesOf(served), entries)...)
 	slices.SortFunc(steps, func(a, b RouteStep) int {
@@ -112,9 +112,10 @@ func (w WantedRoute) Normal() WantedRoute {
 	return w
 }
 
-// same compares what the cluster is told of a route. What is spoken to a backend is told to its entry.
+// same compares what the cluster is told of a route: of one of tcp only the port. What is spoken to a backend is told to its entry.
 func (w WantedRoute) same(o WantedRoute) bool {
-	return w.Hostname == o.Hostname && w.Path == o.Path && slices.EqualFunc(w.Backends, o.Backends, func(a, b Backend) bool {
+	place := w.TCP() && o.TCP() && w.Port == o.Port || !w.TCP() && !o.TCP() && w.Hostname == o.Hostname && w.Path == o.Path
+	return place && slices.EqualFunc(w.Backends, o.Backends, func(a, b Backend) bool {
 		return a.ProcessGUID == b.ProcessGUID && a.Port == b.Port && a.Weight == b.Weight
 	})
 }
@@ -127,26 +128,47 @@ func (w WantedRoute) processes() []string {
 	return slices.Compact(all)
 }
 
-type thing struct{ namespace, guid string }
+type thing struct {
+	namespace, guid string
+	tcp             bool
+}
+
+func (w WantedRoute) thing() thing { return thing{w.Namespace, w.GUID, w.TCP()} }
 
 func planRoutes(wanted []WantedRoute, seen []SeenRoute) []RouteStep {
 	there, kept := make(map[thing]*SeenRoute, len(seen)), make(map[thing]bool, len(wanted))
 	for i := range seen {
-		there[thing{seen[i].Namespace, seen[i].GUID}] = &seen[i]
+		there[seen[i].thing()] = &seen[i]
 	}
-	var steps []RouteStep
+	ports := map[int]bool{} // of tcp
 	for i := range wanted {
-		w := &wanted[i]
-		at := thing{w.Namespace, w.GUID}
-		kept[at] = true
-		if reason := serveReason(w, there[at]); reason != "" {
-			steps = append(steps, RouteStep{Kind: StepServe, Namespace: w.Namespace, Route: w, Processes: w.processes(), Reason: reason})
+		kept[wanted[i].thing()] = true
+		if wanted[i].TCP() {
+			ports[wanted[i].Port] = true
 		}
 	}
+	var steps []RouteStep
+	before := map[int][]string{} // whose processes a port led to
 	for _, s := range seen {
-		if !kept[thing{s.Namespace, s.GUID}] && !s.Deleting {
-			steps = append(steps, RouteStep{Kind: StepDrop, Namespace: s.Namespace, Name: s.Name, Processes: s.processes(),
-				Reason: "It leads nowhere: the route was deleted or unmapped, its app was stopped, or it was never ours."})
+		if kept[s.thing()] || s.Deleting {
+			continue
+		}
+		step := RouteStep{Kind: StepDrop, Namespace: s.Namespace, Name: s.Name, TCP: s.TCP(), Processes: s.processes(),
+			Reason: "It leads nowhere: the route was deleted or unmapped, its app was stopped, or it was never ours."}
+		if s.TCP() && ports[s.Port] {
+			step.Kind, step.Reason = StepYield, "Another route has its port now."
+			before[s.Port] = append(before[s.Port], step.Processes...)
+		}
+		steps = append(steps, step)
+	}
+	for i := range wanted {
+		w := &wanted[i]
+		if reason := serveReason(w, there[w.thing()]); reason != "" {
+			steps = append(steps, RouteStep{Kind: StepServe, Namespace: w.Namespace, Route: w, TCP: w.TCP(), Processes: w.processes(), Reason: reason})
+			if w.TCP() {
+				last := &steps[len(steps)-1]
+				last.Processes = append(last.Processes, before[w.Port]...)
+			}
 		}
 	}
 	return steps
@@ -171,7 +193,7 @@ func entriesOf(routes []WantedRoute) []Entry {
 	found := map[thing]*Entry{}
 	for _, w := range routes {
 		for _, b := range w.Backends {
-			at := thing{w.Namespace, b.ProcessGUID}
+			at := thing{namespace: w.Namespace, guid: b.ProcessGUID}
 			if found[at] == nil {
 				found[at] = &Entry{Namespace: w.Namespace, ProcessGUID: b.ProcessGUID}
 			}
@@ -185,7 +207,10 @@ func entriesOf(routes []WantedRoute) []Entry {
 	return all
 }
 
-// add takes a port once. Of two things that are spoken there the first in the alphabet counts, so that the order of routes does not.
+func (e Entry) thing() thing { return thing{namespace: e.Namespace, guid: e.ProcessGUID} }
+
+// add takes a port once. Of two things that are spoken there the first in the alphabet counts, so that the order of routes does not, and
+// http before tcp.
 func (e *Entry) add(p EntryPort) {
 	i, known := slices.BinarySearchFunc(e.Ports, p, func(a, b EntryPort) int { return cmp.Compare(a.Port, b.Port) })
 	if !known {
@@ -209,16 +234,16 @@ func (e Entry) wider(o Entry) Entry {
 func planEntries(wanted []Entry, seen []SeenEntry) []RouteStep {
 	there, kept := make(map[thing]*SeenEntry, len(seen)), make(map[thing]bool, len(wanted))
 	for i := range seen {
-		there[thing{seen[i].Namespace, seen[i].ProcessGUID}] = &seen[i]
+		there[seen[i].thing()] = &seen[i]
 	}
 	var steps []RouteStep
 	for i := range wanted {
-		at := thing{wanted[i].Namespace, wanted[i].ProcessGUID}
+		at := wanted[i].thing()
 		kept[at] = true
 		steps = append(steps, planEntry(&wanted[i], there[at])...)
 	}
 	for _, s := range seen {
-		if !kept[thing{s.Namespace, s.ProcessGUID}] && !s.Deleting {
+		if !kept[s.Entry.thing()] && !s.Deleting {
 			steps = append(steps, RouteStep{Kind: StepClose, Namespace: s.Namespace, Name: s.Name, Processes: []string{s.ProcessGUID}, Reason: "No route leads to it."})
 		}
 	}

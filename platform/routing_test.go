@@ -16,6 +16,9 @@ func text(s platform.RouteStep) string {
 	switch {
 	case s.Route != nil:
 		about = s.Route.GUID + " " + s.Route.Hostname + s.Route.Path
+		if s.Route.Port != 0 {
+			about += fmt.Sprint(":", s.Route.Port)
+		}
 		for _, b := range s.Route.Backends {
 			about += fmt.Sprintf(" %s:%d*%d", b.ProcessGUID, b.Port, b.Weight)
 		}
@@ -24,6 +27,9 @@ func text(s platform.RouteStep) string {
 		for _, p := range s.Entry.Ports {
 			about += fmt.Sprintf(" %d/%s", p.Port, p.Protocol)
 		}
+	}
+	if s.TCP && s.Route == nil {
+		about += " (tcp)"
 	}
 	return s.Kind.String() + " " + s.Namespace + " " + about + ": " + s.Reason
 }
@@ -43,6 +49,18 @@ func TestPlanRoutes(t *testing.T) {
 		for _, p := range ports {
 			e.Ports = append(e.Ports, platform.EntryPort{Port: p, Protocol: platform.ProtocolHTTP1})
 		}
+		return e
+	}
+	port := func(guid string, port int, backends ...platform.Backend) platform.WantedRoute {
+		return platform.WantedRoute{GUID: guid, Namespace: "n", Port: port, Protocol: platform.ProtocolTCP, Backends: backends}
+	}
+	over := func(process string, port int) platform.Backend {
+		return platform.Backend{ProcessGUID: process, Port: port, Protocol: platform.ProtocolTCP}
+	}
+	named := func(w platform.WantedRoute) platform.WantedRoute { w.Hostname = "tcp.x"; return w }
+	speaks := func(process string, port int, protocol string) platform.SeenEntry {
+		e := entry(process)
+		e.Ports = []platform.EntryPort{{Port: port, Protocol: protocol}}
 		return e
 	}
 	type (
@@ -109,7 +127,27 @@ func TestPlanRoutes(t *testing.T) {
 			"drop-route n stray: " + nowhere,
 			"close-entry n stray: No route leads to it.",
 		}},
-		{"TCP", wanted{{GUID: "a", Namespace: "n", Port: 1024, Protocol: platform.ProtocolTCP, Backends: []platform.Backend{to("p", 8080)}}}, nil, nil, nil},
+		{"a port", wanted{port("a", 1024, over("p", 9000))}, nil, nil, []string{
+			"open-entry n p 9000/tcp: Routes lead to this process.",
+			"serve-route n a :1024 p:9000*1: The cluster does not have it.",
+		}},
+		{"a port that is as it should be: the cluster knows no name of it", wanted{named(port("a", 1024, over("p", 9000)))}, routes{has(port("a", 1024, over("p", 9000)))}, entries{speaks("p", 9000, platform.ProtocolTCP)}, nil},
+		{"a port that leads elsewhere", wanted{port("a", 1024, over("p", 9000))}, routes{has(port("a", 1025, over("p", 9000)))}, entries{speaks("p", 9000, platform.ProtocolTCP)}, []string{
+			"serve-route n a :1024 p:9000*1: It is to lead elsewhere.",
+		}},
+		{"http and a port at one place: it speaks http", wanted{port("a", 1024, over("p", 8080)), want("b", to("p", 8080))}, routes{has(port("a", 1024, over("p", 8080)))}, entries{speaks("p", 8080, platform.ProtocolTCP)}, []string{
+			"open-entry n p 8080/http1: Routes lead to other ports: 8080.",
+			"serve-route n b b.x p:8080*1: The cluster does not have it.",
+		}},
+		{"a port that another has now: the old one goes first", wanted{port("b", 1024, over("q", 9000))}, routes{has(port("a", 1024, over("p", 9000)))}, entries{speaks("p", 9000, platform.ProtocolTCP), speaks("q", 9000, platform.ProtocolTCP)}, []string{
+			"yield-route n t-a (tcp): Another route has its port now.",
+			"serve-route n b :1024 q:9000*1: The cluster does not have it.",
+			"close-entry n p-p: No route leads to it.",
+		}},
+		{"a port that is gone", nil, routes{has(port("a", 1024, over("p", 9000)))}, nil, []string{"drop-route n t-a (tcp): " + nowhere}},
+		{"of the same name, and the other kind", wanted{want("a", to("p", 8080))}, routes{has(want("a", to("p", 8080))), has(port("a", 1024, over("p", 9000)))}, entries{entry("p", 8080)}, []string{
+			"drop-route n t-a (tcp): " + nowhere,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 5 {

@@ -18,6 +18,7 @@ type Snapshot struct {
 	API      string        // where the platform's API is
 	URIs     []string      // of the app's routes
 	Builder  []Buildpack
+	Services []BoundService // of the app, with their credentials
 }
 
 // Release is the next release of one process. It says no where the rules of sidecars do.
@@ -53,6 +54,11 @@ func (s Snapshot) Release(p Process) (Release, error) {
 		return Release{}, err
 	}
 	r.Env = env
+	if s.App.BindingFiles {
+		if r.Files, err = BindingFiles(s.Services); err != nil {
+			return Release{}, err
+		}
+	}
 	return r, r.Check()
 }
 
@@ -72,8 +78,25 @@ func (s Snapshot) environment(p Process, r Release) (map[string]string, error) {
 		return nil, err
 	}
 	env["VCAP_APPLICATION"] = string(about)
-	env["VCAP_SERVICES"] = "{}"
-	return env, nil
+	system, err := s.System()
+	maps.Copy(env, system)
+	return env, err
+}
+
+// System are the variables that tell of the app's services. What is too large for a variable is left out if there are files.
+func (s Snapshot) System() (map[string]string, error) {
+	services, err := VCAPServices(s.Services)
+	if err != nil {
+		return nil, err
+	}
+	system := map[string]string{}
+	if !s.App.BindingFiles || fitsVariable(envServices, services) {
+		system[envServices] = services
+	}
+	if s.App.BindingFiles {
+		system[envBindings] = BindingsRoot
+	}
+	return system, nil
 }
 
 // Application is what VCAP_APPLICATION tells the instances of a release about their app.

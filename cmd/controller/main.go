@@ -39,6 +39,7 @@ type config struct {
 	SFTP         string         `env:"PROA_SFTP_FILE" required:"true" help:"The program sftp, built without cgo: copies files for those who log in to a container."`
 	Staging      time.Duration  `env:"PROA_STAGING_TIMEOUT" default:"15m" help:"How long staging an app may take."`
 	Gateway      string         `env:"PROA_GATEWAY" default:"proa-gateway/apps" help:"Gateway that serves routes, as namespace/name."`
+	TCPGateway   string         `env:"PROA_TCP_GATEWAY" help:"Gateway that has a listener for each port of tcp, as namespace/name; without it, PROA_GATEWAY."`
 	GatewayAt    []netip.Prefix `env:"PROA_GATEWAY_CIDRS" help:"Networks from which requests reach the ports of apps; without them nobody does."`
 	Blocked      []netip.Prefix `env:"PROA_BLOCKED_CIDRS" help:"Networks that apps do not reach; without them, all private and link-local ones."`
 	Allowed      []netip.Prefix `env:"PROA_ALLOWED_CIDRS" help:"Networks that apps reach nevertheless, such as those of databases."`
@@ -104,8 +105,8 @@ func (c *config) check() error {
 	}
 	problems = append(problems, c.Complete())
 	refuse(c.Staging < time.Minute, "PROA_STAGING_TIMEOUT must be at least 1m")
-	g := c.gateway()
-	refuse(g.Namespace == "" || g.Name == "" || strings.Contains(g.Name, "/"), "PROA_GATEWAY must be namespace/name of a Gateway, such as proa-gateway/apps")
+	refuse(!whole(gateway(c.Gateway)), "PROA_GATEWAY must be namespace/name of a Gateway, such as proa-gateway/apps")
+	refuse(c.TCPGateway != "" && !whole(gateway(c.TCPGateway)), "PROA_TCP_GATEWAY must be namespace/name of a Gateway, such as proa-gateway/tcp")
 	refuse(!isProgram(c.Launcher), "PROA_LAUNCHER_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/launcher")
 	refuse(!isProgram(c.SFTP), "PROA_SFTP_FILE must be a program: build it with CGO_ENABLED=0 go build ./cmd/sftp")
 	return errors.Join(problems...)
@@ -127,14 +128,19 @@ func (c *config) connect() (*bits.Registry, *kube.Cluster, error) {
 	cluster, err := kube.Connect(c.Kubeconfig, kube.Settings{
 		Installation: c.Installation,
 		Registry:     kube.Registry{Server: server, Pull: account, Push: account, CA: authority},
-		Gateway:      c.gateway(),
+		Gateway:      gateway(c.Gateway),
+		TCPGateway:   gateway(c.TCPGateway),
 		Network:      kube.Network{Gateway: peers(c.GatewayAt), Registry: c.registryPeers(server), Blocked: texts(c.Blocked), Allowed: peers(c.Allowed)},
 	})
 	return registry, cluster, err
 }
 
-func (c *config) gateway() (g kube.Gateway) {
-	g.Namespace, g.Name, _ = strings.Cut(c.Gateway, "/")
+func whole(g kube.Gateway) bool {
+	return g.Namespace != "" && g.Name != "" && !strings.Contains(g.Name, "/")
+}
+
+func gateway(text string) (g kube.Gateway) {
+	g.Namespace, g.Name, _ = strings.Cut(text, "/")
 	return g
 }
 

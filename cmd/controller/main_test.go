@@ -325,6 +325,7 @@ func TestSettings(t *testing.T) {
 		"PROA_LAUNCHER_FILE must be a program":     run(append(complete, "PROA_LAUNCHER_FILE="+dir)),
 		"PROA_SFTP_FILE must be a program":         run(append(complete, "PROA_SFTP_FILE="+dir)),
 		"PROA_CONTROLLER_KEYSET:":                  run(complete),
+		"PROA_TCP_GATEWAY must be namespace/name":  run(append(complete, "PROA_TCP_GATEWAY=tcp")),
 		"need each other":                          run(append(complete, "PROA_REGISTRY_USERNAME=proa")),
 		"PROA_GATEWAY_CIDRS":                       run(nil, "help"),
 		`"dance" is not a command`:                 run(nil, "dance"),

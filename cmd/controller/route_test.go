@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -207,15 +208,33 @@ func TestTraffic(t *testing.T) {
 		must(t, err)
 		request.Header.Set("X-Forwarded-For", "192.0.2.1") // nobody may say where others come from
 		request.Header.Set("X-Request-Id", "mine")
-		response, err := way.RoundTrip(request)
-		must(t, err)
-		defer response.Body.Close()
-		var got http.Header
-		must(t, json.NewDecoder(response.Body).Decode(&got))
+		heard := func() (got http.Header) {
+			response, err := way.RoundTrip(request)
+			must(t, err)
+			defer response.Body.Close()
+			must(t, json.NewDecoder(response.Body).Decode(&got))
+			return got
+		}
+		got := heard()
 		for name, want := range map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": r.Hostname(), "X-Forwarded-Proto": "http", "Host": r.Hostname(), "X-Request-Id": "mine"} {
 			if got.Get(name) != want {
 				t.Errorf("%s is %q, want %q", name, got.Get(name), want)
 			}
+		}
+		// Each request has an id: the client's, or a new one.
+		const trace = "0af7651916cd43dd8448eb211c80319c"
+		id := regexp.MustCompile(`^00-([0-9a-f]{32})-[0-9a-f]{16}-0[01]$`)
+		first, second := id.FindStringSubmatch(got.Get("Traceparent")), id.FindStringSubmatch(heard().Get("Traceparent"))
+		if first == nil || second == nil || first[1] == second[1] {
+			t.Errorf("the ids of two requests are %q and %q", first, second)
+		}
+		request.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+		if its := id.FindStringSubmatch(heard().Get("Traceparent")); its == nil || its[1] != trace {
+			t.Errorf("the client's own id became %q", its)
+		}
+		request.Header.Set("Traceparent", "nonsense")
+		if its := id.FindStringSubmatch(heard().Get("Traceparent")); its == nil {
+			t.Error("with what is no id it has none")
 		}
 	})
 	t.Run("slow", func(t *testing.T) {

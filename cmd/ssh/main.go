@@ -25,7 +25,7 @@ import (
 type config struct {
 	Listen       string        `env:"PROA_SSH_LISTEN" default:"127.0.0.1:2222" help:"Address to serve on."`
 	Metrics      string        `env:"PROA_SSH_METRICS_LISTEN" default:"127.0.0.1:9084" help:"Address for /metrics, /healthz and /readyz; keep it away from users."`
-	HostKey      env.Secret    `env:"PROA_SSH_HOST_KEY" required:"true" help:"Private key that clients know this server by, as PEM; make one with: ssh key."`
+	HostKey      env.Secret    `env:"PROA_SSH_HOST_KEY" required:"true" help:"Private key that clients know this server by, as PEM; make one with: bin/proa-ssh key."`
 	Database     env.Secret    `env:"PROA_SSH_DATABASE_URL" required:"true" help:"PostgreSQL database of the API, as postgres://user:password@host/name."`
 	Auth         *url.URL      `env:"PROA_AUTH_URL" required:"true" help:"Authorization server: it says whose a one-time code is."`
 	Issuer       string        `env:"PROA_SSH_TOKEN_ISSUER" help:"Issuer of its tokens, if it is not PROA_AUTH_URL itself, as with a UAA."`
@@ -38,28 +38,29 @@ type config struct {
 	Level        slog.Level    `env:"PROA_LOG_LEVEL" default:"info" help:"Least level of log lines: debug, info, warn, error."`
 }
 
+// The program is called proa-ssh where it is installed: there is another ssh on every machine.
 const usage = `Lets developers into the containers of their apps.
 
-  ssh                serve until stopped
-  ssh key            make a host key
-  ssh fingerprint    show the fingerprint of the host key, for PROA_SSH_FINGERPRINT of the API
-  ssh help           show this
+  proa-ssh                serve until stopped
+  proa-ssh key            make a host key
+  proa-ssh fingerprint    show the fingerprint of the host key, for PROA_SSH_FINGERPRINT of the API
+  proa-ssh help           show this
 
 Settings come from the environment; each NAME may also be NAME_FILE, the path of a file that holds the value.
 
 `
 
 func main() {
-	run.Program{Name: "ssh", Usage: usage, Config: &config{}, Serve: serve, Other: other}.Main()
+	run.Program{Name: "proa-ssh", Usage: usage, Config: &config{}, Serve: serve, Other: other}.Main()
 }
 
 func serve(ctx context.Context) error {
 	var c config
 	if err := env.Load(&c, os.Getenv); err != nil {
-		return fmt.Errorf("%w\nRun: ssh help", err)
+		return fmt.Errorf("%w\nRun: proa-ssh help", err)
 	}
 	if err := c.check(); err != nil {
-		return fmt.Errorf("%w\nRun: ssh help", err)
+		return fmt.Errorf("%w\nRun: proa-ssh help", err)
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level}))
 	slog.SetDefault(log)

@@ -184,6 +184,8 @@ func appFeatures(a platform.App) []v3.Feature {
 	return []v3.Feature{
 		{Name: platform.FeatureSSH, Description: "Enable SSHing into the app.", Enabled: a.SSH},
 		{Name: platform.FeatureRevisions, Description: "Enable versioning of an application", Enabled: true},
+		{Name: platform.FeatureBindingFiles, Description: "Give instances the credentials of services as files, in the layout of servicebinding.io.", Enabled: a.BindingFiles},
+		{Name: platform.FeatureNotices, Description: "Tell the developers of the space by mail when the app has crashed three times in a row, or an operation on a service fails.", Enabled: a.Notices},
 	}
 }
 
@@ -192,7 +194,8 @@ func (s *Server) listAppFeatures(w http.ResponseWriter, r *http.Request, who pla
 	if err != nil {
 		return err
 	}
-	return web.JSON(w, http.StatusOK, v3.List[v3.Feature]{Resources: appFeatures(a), Pagination: s.pagination(r, platform.List{Page: 1, PerPage: platform.DefaultPerPage}, 2, nil)})
+	all := appFeatures(a)
+	return web.JSON(w, http.StatusOK, v3.List[v3.Feature]{Resources: all, Pagination: s.pagination(r, platform.List{Page: 1, PerPage: platform.DefaultPerPage}, len(all), nil)})
 }
 
 func (s *Server) getAppFeature(w http.ResponseWriter, r *http.Request, who platform.Who) error {
@@ -219,6 +222,9 @@ func (s *Server) setAppFeature(w http.ResponseWriter, r *http.Request, who platf
 	a, err := s.Store.UpdateApp(r.Context(), who, r.PathValue("guid"), func(a *platform.App) error {
 		if in.Enabled == nil {
 			return fault.Unprocessable("Enabled must be a boolean")
+		}
+		if r.PathValue("name") == platform.FeatureNotices && *in.Enabled && s.Offer.Notify == nil {
+			return platform.ErrNoNotices
 		}
 		return a.SetFeature(r.PathValue("name"), *in.Enabled)
 	})

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -222,8 +223,17 @@ func TestAppFeatures(t *testing.T) {
 	_, space, dev := w.place()
 	app := w.app(space, "blue")
 	self := "/v3/apps/" + app.GUID
-	if list := do[v3.List[v3.Feature]](w, 200, http.MethodGet, self+"/features", dev, nil); len(list.Resources) != 2 {
+	if list := do[v3.List[v3.Feature]](w, 200, http.MethodGet, self+"/features", dev, nil); len(list.Resources) != 4 || list.Pagination.TotalResults != 4 {
 		t.Errorf("got %+v", list)
+	}
+	files := self + "/features/service-binding-k8s"
+	for _, on := range []bool{false, true, false} { // off at first
+		if f := do[v3.Feature](w, 200, http.MethodGet, files, dev, nil); f.Enabled != on {
+			t.Errorf("got %+v", f)
+		}
+		if f := do[v3.Feature](w, 200, http.MethodPatch, files, dev, object{"enabled": !on}); f.Enabled == on {
+			t.Errorf("got %+v", f)
+		}
 	}
 	if !do[v3.SSHEnabled](w, 200, http.MethodGet, self+"/ssh_enabled", dev, nil).Enabled || !do[v3.Feature](w, 200, http.MethodGet, self+"/features/revisions", dev, nil).Enabled {
 		t.Error("ssh and revisions are on at first")
@@ -264,5 +274,43 @@ func TestEmptyLists(t *testing.T) {
 		if got.Resources == nil || len(got.Resources) != 0 {
 			t.Errorf("%s: %+v", path, got)
 		}
+	}
+}
+
+// TestAppNotices: an app asks that its developers are told, where that is possible.
+func TestAppNotices(t *testing.T) {
+	const none = "Notifications are not available here, because this installation knows no notification service. Ask its operator to set PROA_NOTIFY_URL."
+	const on = "applications: [{name: blue, features: {notifications: true}}]"
+	w := newWorld(t)
+	_, space, dev := w.place()
+	self := "/v3/apps/" + w.app(space, "blue").GUID + "/features/notifications"
+	w.unprocessable(w.call(http.MethodPatch, self, dev, object{"enabled": true}), none)
+	if job := w.apply(space, dev, on); job.State != "FAILED" || len(job.Errors) != 1 || job.Errors[0].Detail != "For application 'blue': "+none {
+		t.Errorf("got %+v", job)
+	}
+	w.applied(space, dev, "applications: [{name: blue, features: {notifications: false}}]")
+	if f := do[v3.Feature](w, 200, http.MethodPatch, self, dev, object{"enabled": false}); f.Enabled || f.Name != "notifications" {
+		t.Errorf("got %+v", f)
+	}
+
+	w = newWorld(t, func(s *api.Server) { s.Offer.Notify = &url.URL{Scheme: "https", Host: "notify.example.org"} })
+	_, space, dev = w.place()
+	app := w.app(space, "blue")
+	self = "/v3/apps/" + app.GUID + "/features/notifications"
+	for _, on := range []bool{false, true, false} { // off at first
+		if f := do[v3.Feature](w, 200, http.MethodGet, self, dev, nil); f.Enabled != on {
+			t.Errorf("got %+v", f)
+		}
+		if f := do[v3.Feature](w, 200, http.MethodPatch, self, dev, object{"enabled": !on}); f.Enabled == on {
+			t.Errorf("got %+v", f)
+		}
+	}
+	w.applied(space, dev, "applications: [{name: blue, features: {notifications: false}}]")
+	w.applied(space, dev, on)
+	if f := do[v3.Feature](w, 200, http.MethodGet, self, dev, nil); !f.Enabled {
+		t.Errorf("got %+v", f)
+	}
+	if got := w.call(http.MethodGet, "/v3/apps/"+app.GUID+"/manifest", dev, nil); !strings.Contains(got.body, "notifications: true") {
+		t.Errorf("its manifest: %s", got.body)
 	}
 }

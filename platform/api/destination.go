@@ -49,7 +49,7 @@ func (s *Server) listDestinations(w http.ResponseWriter, r *http.Request, who pl
 	return s.replyDestinations(w, one)
 }
 
-// readDestinations reads what a client asks for. Null is the default.
+// readDestinations reads what a client asks for. Null is the default, and that of the protocol depends on the route.
 func readDestinations(r *http.Request) ([]platform.Destination, error) {
 	var in v3.DestinationsChange
 	if err := read(r, &in); err != nil {
@@ -60,7 +60,7 @@ func readDestinations(r *http.Request) ([]platform.Destination, error) {
 	}
 	all := []platform.Destination{}
 	for _, d := range in.Destinations {
-		one := platform.Destination{AppGUID: d.App.GUID, ProcessType: platform.WebProcess, Protocol: platform.ProtocolHTTP1}
+		one := platform.Destination{AppGUID: d.App.GUID, ProcessType: platform.WebProcess}
 		if d.App.Process != nil {
 			one.ProcessType = d.App.Process.Type
 		}
@@ -110,7 +110,7 @@ func (s *Server) updateDestination(w http.ResponseWriter, r *http.Request, who p
 	if err := read(r, &in); err != nil {
 		return err
 	}
-	protocol := platform.ProtocolHTTP1
+	protocol := ""
 	if in.Protocol != nil {
 		protocol = *in.Protocol
 	}

@@ -62,7 +62,7 @@ func (s *Server) createDomain(w http.ResponseWriter, r *http.Request, who platfo
 	case in.Internal != nil && *in.Internal:
 		return fault.Unprocessable("There are no internal domains: every route is reached through the gateway. Leave internal out.")
 	case in.RouterGroup != nil:
-		return fault.Unprocessable("There are no router groups: every domain speaks http. Leave router_group out.")
+		return fault.Unprocessable("There are no router groups: the domain for tcp is the operator's, and every other speaks http. Leave router_group out.")
 	case len(in.Relationships.SharedOrganizations.Data) > 0:
 		return fault.Unprocessable("A domain belongs to one organization, or is shared by all. Leave shared_organizations out.")
 	}

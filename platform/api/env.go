@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,10 +18,19 @@ func (s *Server) getEnv(w http.ResponseWriter, r *http.Request, who platform.Who
 	if err != nil {
 		return err
 	}
-	env := v3.AppEnv{Staging: map[string]string{}, Running: map[string]string{}, Variables: shot.App.Env,
-		System: map[string]any{"VCAP_SERVICES": map[string]any{}}, Application: map[string]any{"VCAP_APPLICATION": shot.About()}}
+	system, err := shot.System()
+	if err != nil {
+		return err
+	}
+	env := v3.AppEnv{Staging: map[string]string{}, Running: map[string]string{}, Variables: shot.App.Env, System: map[string]any{}, Application: map[string]any{"VCAP_APPLICATION": shot.About()}}
 	if env.Variables == nil {
 		env.Variables = map[string]string{}
+	}
+	for name, value := range system {
+		env.System[name] = value
+		if json.Valid([]byte(value)) { // an object is shown as one
+			env.System[name] = json.RawMessage(value)
+		}
 	}
 	return web.JSON(w, http.StatusOK, env)
 }

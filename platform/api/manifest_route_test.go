@@ -93,7 +93,7 @@ func TestManifestRoutesStay(t *testing.T) {
 	for manifest, detail := range map[string]string{
 		"name: shop, default-route: true":                                     "The host 'shop' of domain 'apps.example.org' is taken by another space. Choose another host. Name a route in the manifest, or push with --random-route.",
 		"name: api, default-route: true":                                      "The host 'api' of domain 'apps.example.org' is reserved for the platform itself. Choose another host. Name a route in the manifest, or push with --random-route.",
-		"name: x, routes: [{route: a.apps.example.org:1234}]":                 "The route 'a.apps.example.org:1234' has a port, and there are no tcp routes here. Leave the port out.",
+		"name: x, routes: [{route: a.apps.example.org:1234}]":                 "route 'a.apps.example.org:1234': Routes of domain 'apps.example.org' have no port: it speaks http only. Leave the port out.",
 		"name: x, routes: [{route: a.apps.example.org, protocol: tcp}]":       "route 'a.apps.example.org': Protocol must be http1 or http2 for a route of http, not 'tcp'.",
 		"name: x, routes: [{route: a.apps.example.org/b/}]":                   "The route 'a.apps.example.org/b/' is not valid: Path cannot end with a slash: /b gets what is below it too.",
 		"name: x, routes: [{route: a.b.apps.example.org}]":                    "The route 'a.b.apps.example.org' did not match any existing domains. Use a host of one that `domains` lists, or have the domain created.",

@@ -121,9 +121,9 @@ func TestManifestThatBreaksRules(t *testing.T) {
 	docker := do[v3.App](w, 201, http.MethodPost, "/v3/apps", dev, object{"name": "image", "relationships": object{"space": to(space.GUID)}, "lifecycle": object{"type": "docker", "data": object{}}})
 	for manifest, detail := range map[string]string{
 		"applications: [{name: one}, {name: two, memory: 64M, sidecars: [{name: s, command: c, process_types: [web], memory: 64M}]}]": `For application 'two': The memory allocation defined is too large to run with the dependent "web" process: with sidecar 's' (64M) its sidecars leave nothing of 64M to the process. Give the process more memory or the sidecar less.`,
-		"applications: [{name: one, services: [db]}]":                "For application 'one': services: there are no services to bind yet, and the app would start without 'db'. Take the key away.",
+		"applications: [{name: one, services: [db]}]":                "For application 'one': services: there is no service instance 'db' in this space. Create it with: proa create-service OFFERING PLAN db",
 		"applications: [{name: one, stack: windows}]":                "For application 'one': Stack must be an existing stack: there is no 'windows'. `stacks` lists those there are.",
-		"applications: [{name: one, features: {magic: true}}]":       "For application 'one': features.magic is not a feature of apps: those are ssh and revisions.",
+		"applications: [{name: one, features: {magic: true}}]":       "For application 'one': features.magic is not a feature of apps: those are ssh, revisions, service-binding-k8s and notifications.",
 		"applications: [{name: one}, {name: image, lifecycle: cnb}]": "For application 'image': Lifecycle type cannot be changed from docker to cnb. Create another app instead.",
 	} {
 		job := w.apply(space, dev, manifest)

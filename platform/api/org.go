@@ -80,13 +80,13 @@ func (s *Server) deleteOrg(w http.ResponseWriter, r *http.Request, who platform.
 }
 
 func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who platform.Who) error {
-	o, err := s.Store.Org(r.Context(), who, r.PathValue("guid"))
+	u, err := s.Store.OrgUsage(r.Context(), who, r.PathValue("guid"))
 	if err != nil {
 		return err
 	}
-	self := "/v3/organizations/" + o.GUID
-	return web.JSON(w, http.StatusOK, v3.UsageSummary{Usage: map[string]int{"started_instances": 0, "memory_in_mb": 0, "routes": 0, "service_instances": 0,
-		"reserved_ports": 0, "domains": 0, "per_app_tasks": 0, "service_keys": 0}, Links: v3.Links{"self": s.link(self, "/usage_summary"), "organization": s.link(self)}})
+	self := "/v3/organizations/" + r.PathValue("guid")
+	return web.JSON(w, http.StatusOK, v3.UsageSummary{Usage: map[string]int{"started_instances": u.Instances, "memory_in_mb": u.MemoryMB, "routes": u.Routes, "domains": u.Domains,
+		"service_instances": u.ServiceInstances, "service_keys": u.ServiceKeys, "reserved_ports": 0, "per_app_tasks": 0}, Links: v3.Links{"self": s.link(self, "/usage_summary"), "organization": s.link(self)}})
 }
 
 // There are no isolation segments: a space says on which cluster its apps run.

@@ -128,7 +128,7 @@ func (p permission) pathOf(pattern string, f fixture) string {
 		path = strings.ReplaceAll(path, "{guid}", p.path(f))
 	}
 	if p.inner != nil {
-		path = strings.ReplaceAll(path, "{destination}", p.inner(f))
+		path = strings.NewReplacer("{destination}", p.inner(f), "{space}", p.inner(f), "{organization}", p.inner(f)).Replace(path)
 	}
 	if p.query != nil {
 		path += "?" + p.query(f)
@@ -157,6 +157,8 @@ func TestPermissions(t *testing.T) {
 	rows := permissions()
 	maps.Copy(rows, appPermissions())
 	maps.Copy(rows, routePermissions())
+	maps.Copy(rows, instancePermissions())
+	maps.Copy(rows, marketPermissions())
 	routes := api.Routes()
 	for pattern := range routes {
 		if _, ok := rows[pattern]; !ok {
@@ -169,6 +171,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	w := newWorld(t)
+	do[v3.FeatureFlag](w, 200, http.MethodPatch, "/v3/feature_flags/"+platform.FlagSpaceBrokers, w.admin, object{"enabled": true})
 	n := 0
 	for pattern, guarded := range routes {
 		row, method := rows[pattern], strings.Fields(pattern)[0]
@@ -237,7 +240,7 @@ func (w *world) fixture(n int, sender string) fixture {
 			values ($1, 'audit.organization.update', '', '', '', '', '', '', $2, '', '{}')`, []any{f.event, f.org.GUID}},
 		{`insert into jobs (guid, operation, state, owner) values ($1, 'x', 'COMPLETE', 'somebody else')`, []any{f.job}},
 	}
-	statements = slices.Concat(statements, inApp(f), atApp(f))
+	statements = slices.Concat(statements, inApp(f), atApp(f), withInstances(f), inMarket(f))
 	held := []string{sender}
 	if slices.Contains(inSpace, sender) {
 		held = append(held, "organization_user")

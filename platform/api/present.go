@@ -72,7 +72,7 @@ func (s *Server) user(u platform.User) v3.User {
 
 func (s *Server) domain(d platform.Domain) v3.Domain {
 	self := "/v3/domains/" + d.GUID
-	return v3.Domain{Resource: resource(d.GUID, d.CreatedAt, d.UpdatedAt), Name: d.Name, Internal: d.Internal, SupportedProtocols: []string{"http"},
+	return v3.Domain{Resource: resource(d.GUID, d.CreatedAt, d.UpdatedAt), Name: d.Name, Internal: d.Internal, SupportedProtocols: []string{d.Speaks()},
 		Metadata: metadata(d.Metadata), Relationships: v3.DomainRelationships{Organization: v3.One(d.OrgGUID), SharedOrganizations: v3.ToMany{Data: []v3.Ref{}}},
 		Links: v3.Links{"self": s.link(self), "route_reservations": s.link(self, "/route_reservations")}}
 }

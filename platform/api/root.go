@@ -23,13 +23,17 @@ func (s *Server) root(w http.ResponseWriter, _ *http.Request, _ platform.Who) er
 	if s.Offer.Reach != nil {
 		links["apps"] = &v3.Link{Href: strings.TrimSuffix(s.Offer.Reach.String(), "/")}
 	}
+	if s.Offer.Notify != nil {
+		links["notifications"] = &v3.Link{Href: strings.TrimSuffix(s.Offer.Notify.String(), "/")}
+	}
 	return web.JSON(w, http.StatusOK, v3.Root{Links: links})
 }
 
 func (s *Server) rootV3(w http.ResponseWriter, _ *http.Request, _ platform.Who) error {
 	links := v3.Links{"self": s.link("/v3")}
 	for _, noun := range []string{"organizations", "spaces", "roles", "users", "domains", "stacks", "buildpacks", "feature_flags", "audit_events", "organization_quotas",
-		"isolation_segments", "apps", "packages", "builds", "droplets", "processes", "routes"} {
+		"isolation_segments", "apps", "packages", "builds", "droplets", "processes", "routes",
+		"service_brokers", "service_offerings", "service_plans", "service_instances", "service_credential_bindings"} {
 		links[noun] = s.link("/v3/", noun)
 	}
 	return web.JSON(w, http.StatusOK, v3.Root{Links: links})

@@ -540,7 +540,7 @@ func TestDomains(t *testing.T) {
 		`{"name": "a..org"}`:                          "Name 'a..org' is not a domain: it must be two or more labels of letters, digits and hyphens with dots between them, such as example.org.",
 		`{"name": "*.example.dev"}`:                   "Name '*.example.dev' is not a domain: it must be two or more labels of letters, digits and hyphens with dots between them, such as example.org.",
 		`{"name": "x.example.dev", "internal": true}`: "There are no internal domains: every route is reached through the gateway. Leave internal out.",
-		`{"name": "x.example.dev", "router_group": {"guid": "x"}}`: "There are no router groups: every domain speaks http. Leave router_group out.",
+		`{"name": "x.example.dev", "router_group": {"guid": "x"}}`: "There are no router groups: the domain for tcp is the operator's, and every other speaks http. Leave router_group out.",
 		`{"name": "x.one.example.net"}`:                            "The domain 'x.one.example.net' cannot be created: it is under a domain of another organization. Choose another name.",
 		`{"name": "example.net"}`:                                  "The domain 'example.net' cannot be created: a domain under it belongs to others. Choose another name.",
 		`{"name": "api.apps.example.org"}`:                         "The domain 'api.apps.example.org' cannot be created: hosts of the platform itself are there. Choose another name.",

@@ -17,7 +17,7 @@ func Routes() map[string]bool {
 
 // routes is the whole interface.
 func (s *Server) routes() []route {
-	return slices.Concat(s.tenancy(), s.apps(), s.addresses(), s.staging(), s.logs())
+	return slices.Concat(s.tenancy(), s.apps(), s.addresses(), s.staging(), s.marketplace(), s.logs(), s.services())
 }
 
 func (s *Server) tenancy() []route {
@@ -185,11 +185,62 @@ func (s *Server) staging() []route {
 	}
 }
 
+// marketplace is who provides services, and what they offer.
+func (s *Server) marketplace() []route {
+	return []route{
+		{pattern: "GET /v3/service_brokers", query: listing("names", "space_guids", "label_selector"), handler: s.listServiceBrokers},
+		{pattern: "POST /v3/service_brokers", handler: s.createServiceBroker},
+		{pattern: "GET /v3/service_brokers/{guid}", handler: s.getServiceBroker},
+		{pattern: "PATCH /v3/service_brokers/{guid}", handler: s.updateServiceBroker},
+		{pattern: "DELETE /v3/service_brokers/{guid}", handler: s.deleteServiceBroker},
+
+		{pattern: "GET /v3/service_offerings", query: listing("names", "available", "service_broker_guids", "service_broker_names", "space_guids", "organization_guids", "label_selector", "fields"), handler: s.listServiceOfferings},
+		{pattern: "GET /v3/service_offerings/{guid}", query: []string{"fields"}, handler: s.getServiceOffering},
+		{pattern: "PATCH /v3/service_offerings/{guid}", handler: s.updateServiceOffering},
+		{pattern: "DELETE /v3/service_offerings/{guid}", query: []string{"purge"}, handler: s.deleteServiceOffering},
+
+		{pattern: "GET /v3/service_plans", query: listing("names", "available", "broker_catalog_ids", "service_broker_guids", "service_broker_names", "service_offering_guids", "service_offering_names", "service_instance_guids", "space_guids", "organization_guids", "label_selector", "include", "fields"), handler: s.listServicePlans},
+		{pattern: "GET /v3/service_plans/{guid}", query: []string{"include", "fields"}, handler: s.getServicePlan},
+		{pattern: "PATCH /v3/service_plans/{guid}", handler: s.updateServicePlan},
+		{pattern: "DELETE /v3/service_plans/{guid}", handler: s.deleteServicePlan},
+		{pattern: "GET /v3/service_plans/{guid}/visibility", handler: s.getPlanVisibility},
+		{pattern: "PATCH /v3/service_plans/{guid}/visibility", handler: s.setPlanVisibility},
+		{pattern: "POST /v3/service_plans/{guid}/visibility", handler: s.addPlanVisibility},
+		{pattern: "DELETE /v3/service_plans/{guid}/visibility/{organization}", handler: s.deletePlanVisibility},
+	}
+}
+
 // logs stand at the root: clients keep only the host of the log cache's address.
 func (s *Server) logs() []route {
 	return []route{
 		{pattern: "GET /api/v1/info", open: "clients ask which release to speak before they read", handler: s.getLogCache},
 		{pattern: "GET /api/v1/read/{guid}", query: []string{"start_time", "end_time", "envelope_types", "limit", "descending", "name_filter", "process", "instance", "sidecar", "source_type"}, handler: s.readLog},
 		{pattern: "GET /v2/read", query: logQuery(), room: streamRoom(), lasts: true, handler: s.streamLog},
+	}
+}
+
+func (s *Server) services() []route {
+	return []route{
+		{pattern: "GET /v3/service_instances", query: listing("names", "type", "space_guids", "organization_guids", "service_plan_guids", "service_plan_names", "label_selector", "fields"), handler: s.listServiceInstances},
+		{pattern: "POST /v3/service_instances", handler: s.createServiceInstance},
+		{pattern: "GET /v3/service_instances/{guid}", query: []string{"fields"}, handler: s.getServiceInstance},
+		{pattern: "PATCH /v3/service_instances/{guid}", handler: s.updateServiceInstance},
+		{pattern: "DELETE /v3/service_instances/{guid}", query: []string{"purge"}, handler: s.deleteServiceInstance},
+		{pattern: "GET /v3/service_instances/{guid}/parameters", handler: s.getInstanceParameters},
+		{pattern: "GET /v3/service_instances/{guid}/credentials", handler: s.getInstanceCredentials},
+		{pattern: "GET /v3/service_instances/{guid}/permissions", handler: s.getInstancePermissions},
+		{pattern: "GET /v3/service_instances/{guid}/relationships/shared_spaces", query: []string{"fields"}, handler: s.listSharedSpaces},
+		{pattern: "POST /v3/service_instances/{guid}/relationships/shared_spaces", handler: s.shareServiceInstance},
+		{pattern: "DELETE /v3/service_instances/{guid}/relationships/shared_spaces/{space}", handler: s.unshareServiceInstance},
+		{pattern: "GET /v3/service_instances/{guid}/relationships/shared_spaces/usage_summary", handler: s.getSharedUsage},
+
+		{pattern: "GET /v3/service_credential_bindings", query: listing("type", "names", "service_instance_guids", "service_instance_names", "service_plan_guids", "service_plan_names",
+			"service_offering_guids", "service_offering_names", "app_guids", "app_names", "label_selector", "include"), handler: s.listServiceBindings},
+		{pattern: "POST /v3/service_credential_bindings", handler: s.createServiceBinding},
+		{pattern: "GET /v3/service_credential_bindings/{guid}", query: []string{"include"}, handler: s.getServiceBinding},
+		{pattern: "PATCH /v3/service_credential_bindings/{guid}", handler: s.updateServiceBinding},
+		{pattern: "DELETE /v3/service_credential_bindings/{guid}", handler: s.deleteServiceBinding},
+		{pattern: "GET /v3/service_credential_bindings/{guid}/details", handler: s.getBindingDetails},
+		{pattern: "GET /v3/service_credential_bindings/{guid}/parameters", handler: s.getBindingParameters},
 	}
 }

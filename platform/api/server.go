@@ -44,11 +44,13 @@ type Server struct {
 // Offer is what apps can be built and reached with here, given when a process starts.
 type Offer struct {
 	Domain     platform.Domain // shared, for apps
+	TCP        store.TCP       // where routes of tcp stand
 	Reach      *url.URL        // scheme and port at which clients reach apps; nil: the scheme of this API
 	Reserved   platform.Reserved
 	Stacks     []platform.Stack
 	Buildpacks []platform.Buildpack
 	SSH        SSH
+	Notify     *url.URL // the notification service; nil: there is none
 	Since      time.Time
 }
 
@@ -60,7 +62,7 @@ type SSH struct {
 
 // settings are what apps take from this installation.
 func (s *Server) settings() store.Settings {
-	set := store.Settings{API: s.at(""), Builder: s.Offer.Buildpacks, Domain: s.Offer.Domain, Reserved: s.Offer.Reserved}
+	set := store.Settings{API: s.at(""), Builder: s.Offer.Buildpacks, Domain: s.Offer.Domain, TCP: s.Offer.TCP, Reserved: s.Offer.Reserved, Notices: s.Offer.Notify != nil}
 	for _, stack := range s.Offer.Stacks {
 		if set.Stacks = append(set.Stacks, stack.Name); stack.Default { // it comes first
 			last := len(set.Stacks) - 1

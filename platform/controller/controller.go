@@ -136,6 +136,7 @@ type term struct {
 	hinted   bool                          // records changed since routes were last acted on
 	unserved bool                          // something about routes is left to do
 	hurry    bool                          // at once
+	noTCP    bool                          // it was said that routes of tcp are not served
 	blocked  map[string]time.Time          // pods whose containers cannot be made, and since when
 	due      time.Time                     // when an instance that has crashed is to be looked at next; zero if none is
 	turn     string                        // the namespace where the last step about a crash was taken

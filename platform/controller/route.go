@@ -26,7 +26,20 @@ func (t *term) gatherRoutes(ctx context.Context, full bool) (r routing, err erro
 	r.looked = true
 	r.routes, r.entries = t.watch.Routes()
 	r.wanted, err = t.Store.WantedRoutes(ctx, t.ID)
+	if why := t.watch.WhyNoTCP(); why != nil {
+		r.wanted = t.withoutTCP(r.wanted, why)
+	}
 	return r, err
+}
+
+// withoutTCP leaves out routes that the cluster cannot serve, and says so once.
+func (t *term) withoutTCP(wanted []platform.WantedRoute, why error) []platform.WantedRoute {
+	served := slices.DeleteFunc(slices.Clone(wanted), platform.WantedRoute.TCP)
+	if left := len(wanted) - len(served); left > 0 && !t.noTCP {
+		t.noTCP = true
+		t.Log.Warn("routes of tcp are not served", "routes", left, "error", why)
+	}
+	return served
 }
 
 // actOnRoutes takes the steps of one kind after those of another. One that fails holds up those that rely on it and no others:
@@ -91,7 +104,7 @@ func (a *routeActs) act(ctx context.Context, steps []platform.RouteStep, asked m
 
 // blocked says that something came before a step that it relies on. Removing a route relies on nothing.
 func (a *routeActs) blocked(s platform.RouteStep) bool {
-	return s.Kind != platform.StepDrop && slices.ContainsFunc(s.Processes, func(p string) bool { return a.stuck[p] })
+	return s.Kind != platform.StepDrop && s.Kind != platform.StepYield && slices.ContainsFunc(s.Processes, func(p string) bool { return a.stuck[p] })
 }
 
 func routeStepName(s platform.RouteStep) string {
@@ -109,8 +122,8 @@ func (a *routeActs) take(ctx context.Context, s platform.RouteStep) error {
 	switch s.Kind {
 	case platform.StepServe:
 		return a.Cluster.ServeRoute(ctx, *s.Route)
-	case platform.StepDrop:
-		return a.Cluster.DropRoute(ctx, s.Namespace, s.Name)
+	case platform.StepDrop, platform.StepYield:
+		return a.Cluster.DropRoute(ctx, s.Namespace, s.Name, s.TCP)
 	case platform.StepClose:
 		return a.Cluster.CloseEntry(ctx, s.Namespace, s.Name)
 	}

@@ -65,8 +65,10 @@ func (c *Cluster) Scale(ctx context.Context, namespace, name string, instances i
 func (c *Cluster) Delete(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := gone("delete environment of "+name, c.core.Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})); err != nil {
-		return err
+	for _, secret := range []string{name, name + filesSuffix} {
+		if err := gone("delete secret "+secret, c.core.Secrets(namespace).Delete(ctx, secret, metav1.DeleteOptions{})); err != nil {
+			return err
+		}
 	}
 	background := metav1.DeletePropagationBackground
 	return gone("delete "+name, c.apps.StatefulSets(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}))
@@ -92,7 +94,7 @@ func (c *Cluster) DeleteStaging(ctx context.Context, namespace, build string) er
 	return gone("delete "+name, c.core.Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// Sweep deletes environments of releases that an interrupted Apply left without a StatefulSet. The releases to keep are
+// Sweep deletes environments and files of releases that an interrupted Apply left without a StatefulSet. The releases to keep are
 // those that are wanted or seen.
 func (c *Cluster) Sweep(ctx context.Context, keep map[string]bool) error {
 	for page := ""; ; {
@@ -187,6 +189,8 @@ func (c *Cluster) endpoint(kind string) (client rest.Interface, resource string)
 		return c.core.RESTClient(), "services"
 	case "HTTPRoute":
 		return c.gateway, "httproutes"
+	case "TCPRoute":
+		return c.gatewayTCP, "tcproutes"
 	case "StatefulSet":
 		return c.apps.RESTClient(), "statefulsets"
 	case "NetworkPolicy":

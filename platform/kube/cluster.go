@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/apis/v1alpha2"
 )
 
 // Cluster is one Kubernetes cluster.
@@ -25,6 +27,7 @@ type Cluster struct {
 	apps       *appsclient.AppsV1Client
 	networking *networkingclient.NetworkingV1Client
 	gateway    rest.Interface
+	gatewayTCP rest.Interface
 }
 
 // Connect makes a Cluster from a kubeconfig file, or from the pod that we run in where none is named. It does not ask
@@ -58,7 +61,10 @@ func Connect(kubeconfig string, settings Settings) (*Cluster, error) {
 	if c.networking, err = networkingclient.NewForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("networking client: %w", err)
 	}
-	if c.gateway, err = gatewayClient(config, client); err != nil {
+	if c.gateway, err = gatewayClient(config, client, gatewayv1.SchemeGroupVersion, gatewayv1.Install); err != nil {
+		return nil, fmt.Errorf("gateway client: %w", err)
+	}
+	if c.gatewayTCP, err = gatewayClient(config, client, v1alpha2.SchemeGroupVersion, v1alpha2.Install); err != nil {
 		return nil, fmt.Errorf("gateway client: %w", err)
 	}
 	return c, nil
@@ -72,14 +78,14 @@ func load(kubeconfig string) (*rest.Config, error) {
 }
 
 // gatewayClient is for kinds that are not Kubernetes' own: those travel as JSON only.
-func gatewayClient(config *rest.Config, client *http.Client) (rest.Interface, error) {
+func gatewayClient(config *rest.Config, client *http.Client, version schema.GroupVersion, install func(*runtime.Scheme) error) (rest.Interface, error) {
 	kinds := runtime.NewScheme()
-	if err := gatewayv1.Install(kinds); err != nil {
+	if err := install(kinds); err != nil {
 		return nil, err
 	}
 	c := rest.CopyConfig(config)
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	c.GroupVersion, c.APIPath = &gatewayv1.SchemeGroupVersion, "/apis"
+	c.GroupVersion, c.APIPath = &version, "/apis"
 	c.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
 	return rest.RESTClientForConfigAndClient(c, client)
 }

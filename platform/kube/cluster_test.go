@@ -156,6 +156,7 @@ func TestStageAndRun(t *testing.T) {
 			{Name: "agent", Command: `until curl -sS localhost:$PORT; do sleep 0.1; done; echo; ` + look("agent")},
 		},
 		Env: map[string]string{"CANARY": "release sings", "odd.name": "odd"}, Ports: []int{8080}, MemoryMB: 128, DiskMB: 256,
+		Files:  map[string]string{"my-db/password": "file sings", "my-db/type": "postgres"},
 		Health: platform.Probe{Type: platform.ProbeHTTP, Endpoint: "/"},
 	}
 	since := time.Now()
@@ -170,6 +171,7 @@ func TestStageAndRun(t *testing.T) {
 	pod := SetName(r.GUID) + "-0"
 	t.Run("one container", func(t *testing.T) { w.oneContainer(t, pod) })
 	t.Run("environment", func(t *testing.T) { w.environment(t, pod) })
+	t.Run("files", func(t *testing.T) { w.files(t, pod) })
 	t.Run("network", func(t *testing.T) { w.network(t, watch, pod) })
 	t.Run("crash", func(t *testing.T) { w.crash(t, watch, pod) })
 	t.Run("scale", func(t *testing.T) {
@@ -201,14 +203,14 @@ func TestStageAndRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.apply(t.Context(), objects[:1]); err != nil {
+		if err := w.apply(t.Context(), objects[:2]); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Sweep(t.Context(), map[string]bool{r.GUID: true}); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.kubectl("get", "secrets", "-o", "name", "-l", LabelRelease); got != "secret/"+SetName(r.GUID)+"\n" {
-			t.Errorf("the environments are %q", got)
+		if got := w.kubectl("get", "secrets", "-o", "name", "-l", LabelRelease); got != "secret/"+SetName(r.GUID)+"\nsecret/"+filesName(r.GUID)+"\n" {
+			t.Errorf("the environments and files are %q", got)
 		}
 	})
 	t.Run("delete", func(t *testing.T) {
@@ -356,6 +358,24 @@ func (w *world) environment(t *testing.T, pod string) {
 	uid := w.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid} {.status.podIP}:8080")
 	if got := w.kubectl("exec", pod, "--", "sh", "-c", "echo -n $CF_INSTANCE_GUID $CF_INSTANCE_ADDR"); got != uid {
 		t.Errorf("the instance is told %q, want %q", got, uid)
+	}
+}
+
+// files are read by the app's user, and by nobody changed.
+func (w *world) files(t *testing.T, pod string) {
+	if spec := w.kubectl("get", "pod,statefulset", "-o", "yaml"); strings.Contains(spec, "file sings") {
+		t.Error("what is in a file stands in the open")
+	}
+	if got := w.kubectl("exec", pod, "--", "sh", "-c", "cd "+platform.BindingsRoot+" && cat my-db/password && echo -n ' ' && cat my-db/type && echo -n ' ' && ls"); got != "file sings postgres my-db\n" {
+		t.Errorf("the files are %q", got)
+	}
+	if got := w.kubectl("exec", pod, "--", "cat", "/proc/1/environ"); strings.Contains(got, "file sings") {
+		t.Error("what is in a file is a variable, too")
+	}
+	for _, file := range []string{"my-db/password", "my-db/new", "new"} {
+		if out, err := w.try("exec", pod, "--", "sh", "-c", "echo x >"+platform.BindingsRoot+"/"+file); err == nil {
+			t.Errorf("an app can write %s: %s", file, out)
+		}
 	}
 }
 

@@ -45,8 +45,8 @@ const (
 	maxEnvironment = 1<<20 - 4<<10
 )
 
-// ReleaseObjects are what runs a release, in the order to apply them: a Secret with its environment, and a StatefulSet
-// of pods with one container each. Everything a tenant could keep secret, commands too, is in the Secret.
+// ReleaseObjects are what runs a release, in the order to apply them: a Secret with its environment, one with its files if it has any, and
+// a StatefulSet of pods with one container each. Everything a tenant could keep secret, commands too, is in the Secret.
 func (s Settings) ReleaseObjects(w platform.Wanted) ([]runtime.Object, error) {
 	r := w.Release
 	if err := r.Check(); err != nil {
@@ -61,7 +61,13 @@ func (s Settings) ReleaseObjects(w platform.Wanted) ([]runtime.Object, error) {
 	})
 	secret := s.secret(r.Namespace, SetName(r.GUID), corev1.SecretTypeOpaque, env)
 	secret.Labels = labels
-	return []runtime.Object{secret, s.statefulSet(w, labels)}, nil
+	objects := []runtime.Object{secret}
+	if r.Files != nil {
+		files := s.secret(r.Namespace, filesName(r.GUID), corev1.SecretTypeOpaque, fileData(r))
+		files.Labels = labels
+		objects = append(objects, files)
+	}
+	return append(objects, s.statefulSet(w, labels)), nil
 }
 
 // statefulSet is never changed but for its count, and a change by hand restarts nothing (OnDelete). Its Service does
@@ -102,6 +108,13 @@ func (s Settings) appPod(r platform.Release) corev1.PodSpec {
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
+	volumes := []corev1.Volume{{Name: podVolume, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<20, resource.BinarySI)},
+	}}}
+	if r.Files != nil {
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: filesVolume, MountPath: platform.BindingsRoot, ReadOnly: true})
+		volumes = append(volumes, fileVolume(r))
+	}
 	setProbes(&container, r)
 	grace := int64(gracePeriod)
 	if len(r.Ports) > 0 {
@@ -116,9 +129,7 @@ func (s Settings) appPod(r platform.Release) corev1.PodSpec {
 		EnableServiceLinks:            new(false),
 		TerminationGracePeriodSeconds: &grace,
 		Tolerations:                   []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)},
-		Volumes: []corev1.Volume{{Name: podVolume, VolumeSource: corev1.VolumeSource{
-			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<20, resource.BinarySI)},
-		}}},
+		Volumes:                       volumes,
 	}
 }
 

@@ -32,41 +32,64 @@ const (
 	entryPrefix = "p-"
 )
 
-// RouteName is the name of a route's HTTPRoute, and EntryName that of a process's Service.
+// RouteName is the name of a route's HTTPRoute or TCPRoute.
 func RouteName(route string) string { return objectName(routePrefix, route) }
 
 // EntryName is the name of a process's Service.
 func EntryName(process string) string { return objectName(entryPrefix, process) }
 
-// RouteObject sends what comes to an address to the Services of processes; without any the gateway says 500, or 503. Everything that the API server would fill in is said,
-// so that what is read back is what was written.
+// RouteObject sends what comes to an address to the Services of processes. Without any the gateway is to say 500, and Traefik says 503.
+// Everything that the API server would fill in is said, so that what is read back is what was written.
 func (s Settings) RouteObject(w platform.WantedRoute) (*gatewayv1.HTTPRoute, error) {
-	if len(w.Backends) > maxBackends {
-		return nil, fmt.Errorf("route %s leads to %d ports of processes; a gateway takes at most %d", w.GUID, len(w.Backends), maxBackends)
+	backends, err := backendsOf(w)
+	if err != nil {
+		return nil, err
 	}
 	path := w.Path
 	if path == "" {
 		path = "/"
 	}
 	rule := gatewayv1.HTTPRouteRule{Matches: []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: new(gatewayv1.PathMatchPathPrefix), Value: &path}}}}
-	for _, b := range w.Backends {
-		rule.BackendRefs = append(rule.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{
-			BackendObjectReference: gatewayv1.BackendObjectReference{
-				Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")),
-				Name: gatewayv1.ObjectName(EntryName(b.ProcessGUID)), Port: new(gatewayv1.PortNumber(b.Port)),
-			},
-			Weight: new(int32(b.Weight)),
-		}})
+	for _, b := range backends {
+		rule.BackendRefs = append(rule.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: b})
 	}
 	return &gatewayv1.HTTPRoute{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gatewayv1.SchemeGroupVersion.String(), Kind: "HTTPRoute"},
-		ObjectMeta: meta(w.Namespace, RouteName(w.GUID), s.labels(roleRoute, map[string]string{LabelRoute: w.GUID})),
+		ObjectMeta: s.routeMeta(w),
 		Spec: gatewayv1.HTTPRouteSpec{
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{s.Gateway.parent()}},
 			Hostnames:       []gatewayv1.Hostname{gatewayv1.Hostname(w.Hostname)},
 			Rules:           []gatewayv1.HTTPRouteRule{rule},
 		},
 	}, nil
+}
+
+func (s Settings) routeMeta(w platform.WantedRoute) metav1.ObjectMeta {
+	return meta(w.Namespace, RouteName(w.GUID), s.labels(roleRoute, map[string]string{LabelRoute: w.GUID}))
+}
+
+func backendsOf(w platform.WantedRoute) (all []gatewayv1.BackendRef, err error) {
+	if len(w.Backends) > maxBackends {
+		return nil, fmt.Errorf("route %s leads to %d ports of processes; a gateway takes at most %d", w.GUID, len(w.Backends), maxBackends)
+	}
+	for _, b := range w.Backends {
+		all = append(all, gatewayv1.BackendRef{
+			BackendObjectReference: gatewayv1.BackendObjectReference{
+				Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")),
+				Name: gatewayv1.ObjectName(EntryName(b.ProcessGUID)), Port: new(gatewayv1.PortNumber(b.Port)),
+			},
+			Weight: new(int32(b.Weight)),
+		})
+	}
+	return all, nil
+}
+
+// readBackend is the way back from one of those; not if it says too little.
+func readBackend(b gatewayv1.BackendRef) (platform.Backend, bool) {
+	if b.Port == nil || b.Weight == nil {
+		return platform.Backend{}, false
+	}
+	return platform.Backend{ProcessGUID: strings.TrimPrefix(string(b.Name), entryPrefix), Port: int(*b.Port), Weight: int(*b.Weight)}, true
 }
 
 func (g Gateway) parent() gatewayv1.ParentReference {
@@ -91,25 +114,28 @@ func (s Settings) EntryObject(e platform.Entry) *corev1.Service {
 		},
 	}
 	for _, p := range e.Ports {
-		speaks := appHTTP
-		if p.Protocol == platform.ProtocolHTTP2 {
-			speaks = appH2C
-		}
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
-			Name: portName(p.Port), Protocol: corev1.ProtocolTCP, AppProtocol: &speaks,
+			Name: portName(p.Port), Protocol: corev1.ProtocolTCP, AppProtocol: appProtocol(p.Protocol),
 			Port: int32(p.Port), TargetPort: intstr.FromString(portName(p.Port)),
 		})
 	}
 	return service
 }
 
+// appProtocol says nothing of what only connections lead to.
+func appProtocol(protocol string) *string {
+	switch protocol {
+	case platform.ProtocolTCP:
+		return nil
+	case platform.ProtocolHTTP2:
+		return new(appH2C)
+	}
+	return new(appHTTP)
+}
+
 // readRoute is the way back from RouteObject. What has another name than we would give it has no guid, so nobody wants it.
 func (s Settings) readRoute(o *gatewayv1.HTTPRoute) platform.SeenRoute {
-	seen := platform.SeenRoute{Name: o.Name, Deleting: o.DeletionTimestamp != nil}
-	seen.Namespace, seen.Protocol = o.Namespace, platform.ProtocolHTTP
-	if guid := o.Labels[LabelRoute]; RouteName(guid) == o.Name {
-		seen.GUID = guid
-	}
+	seen := seenRoute(o.ObjectMeta, platform.ProtocolHTTP)
 	if len(o.Spec.Hostnames) == 1 {
 		seen.Hostname = string(o.Spec.Hostnames[0])
 	}
@@ -122,13 +148,22 @@ func (s Settings) readRoute(o *gatewayv1.HTTPRoute) platform.SeenRoute {
 			seen.Path = ""
 		}
 		for _, b := range rule.BackendRefs {
-			if b.Port != nil && b.Weight != nil {
-				seen.Backends = append(seen.Backends, platform.Backend{ProcessGUID: strings.TrimPrefix(string(b.Name), entryPrefix), Port: int(*b.Port), Weight: int(*b.Weight)})
+			if one, is := readBackend(b.BackendRef); is {
+				seen.Backends = append(seen.Backends, one)
 			}
 		}
 	}
 	ours, err := s.RouteObject(seen.WantedRoute)
 	seen.Altered = err != nil || !equality.Semantic.DeepEqual(ours.Spec, o.Spec)
+	return seen
+}
+
+func seenRoute(o metav1.ObjectMeta, protocol string) platform.SeenRoute {
+	seen := platform.SeenRoute{Name: o.Name, Deleting: o.DeletionTimestamp != nil}
+	seen.Namespace, seen.Protocol = o.Namespace, protocol
+	if guid := o.Labels[LabelRoute]; RouteName(guid) == o.Name {
+		seen.GUID = guid
+	}
 	return seen
 }
 
@@ -141,7 +176,10 @@ func (s Settings) readEntry(o *corev1.Service) platform.SeenEntry {
 	}
 	for _, p := range o.Spec.Ports {
 		port := platform.EntryPort{Port: int(p.Port), Protocol: platform.ProtocolHTTP1}
-		if p.AppProtocol != nil && *p.AppProtocol == appH2C {
+		switch {
+		case p.AppProtocol == nil:
+			port.Protocol = platform.ProtocolTCP
+		case *p.AppProtocol == appH2C:
 			port.Protocol = platform.ProtocolHTTP2
 		}
 		seen.Ports = append(seen.Ports, port)
@@ -153,7 +191,13 @@ func (s Settings) readEntry(o *corev1.Service) platform.SeenEntry {
 
 // ServeRoute makes a route, or makes it what it should be.
 func (c *Cluster) ServeRoute(ctx context.Context, w platform.WantedRoute) error {
-	object, err := c.Settings.RouteObject(w)
+	var object runtime.Object
+	var err error
+	if w.TCP() {
+		object, err = c.Settings.TCPRouteObject(w)
+	} else {
+		object, err = c.Settings.RouteObject(w)
+	}
 	if err != nil {
 		return err
 	}
@@ -166,10 +210,14 @@ func (c *Cluster) OpenEntry(ctx context.Context, e platform.Entry) error {
 }
 
 // DropRoute removes a route.
-func (c *Cluster) DropRoute(ctx context.Context, namespace, name string) error {
+func (c *Cluster) DropRoute(ctx context.Context, namespace, name string, tcp bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return gone("delete route "+name, c.gateway.Delete().Namespace(namespace).Resource("httproutes").Name(name).Do(ctx).Error())
+	client, resource := c.endpoint("HTTPRoute")
+	if tcp {
+		client, resource = c.endpoint("TCPRoute")
+	}
+	return gone("delete route "+name, client.Delete().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Error())
 }
 
 // CloseEntry removes the entry of a process.

@@ -46,6 +46,7 @@ type Settings struct {
 	Registry             Registry
 	Network              Network
 	Gateway              Gateway // that serves routes
+	TCPGateway           Gateway // that has the ports of tcp; none: the same
 	MemoryRequestPercent int     // of the limit; less than 100 places more on a node than it could hold if all used theirs
 	DiskRequestPercent   int
 }
@@ -74,6 +75,9 @@ func (s Settings) Defaults() Settings {
 	}
 	if s.Gateway == (Gateway{}) {
 		s.Gateway = Gateway{Namespace: "proa-gateway", Name: "apps"}
+	}
+	if s.TCPGateway == (Gateway{}) {
+		s.TCPGateway = s.Gateway
 	}
 	s.Network = s.Network.defaults()
 	return s
@@ -113,6 +117,11 @@ func objectName(prefix, guid string) string {
 
 // SetName is the name of a release's StatefulSet and of its Secret.
 func SetName(release string) string { return objectName("r-", release) }
+
+// filesName is the name of the Secret with a release's files: they are apart, because everything in the other becomes a variable.
+func filesName(release string) string { return SetName(release) + filesSuffix }
+
+const filesSuffix = "-files"
 
 // StagingName is the name of a staging's pod and of its Secret.
 func StagingName(build string) string { return objectName("b-", build) }

@@ -23,8 +23,10 @@ type noun[T any] struct {
 	org     string            // the column with the guid of its organization; empty when it lives in none
 	sees    platform.Action   // what one must be allowed to see it in a list; Read when left out
 	open    visibility        // for what is seen by other means than a role where it lives; only administrators change it
+	shared  visibility        // for what others than those where it lives see, too; they read it, and no more
 	filters map[string]string // parameters of a list, and the columns they compare; guids is always one
 	holding map[string]string // parameters that other tables answer: what selects the guids of records, with %s for the values
+	narrow  map[string]string // parameters that a whole condition answers, with %s for the values
 	order   map[string]string // what a list can be ordered by, beside created_at and updated_at
 	labels  string            // the column with its labels; empty when it has none
 }
@@ -83,7 +85,7 @@ func (n *noun[T]) one(ctx context.Context, on db, who platform.Who, do platform.
 		if inSpace {
 			place.Level = platform.OnSpace
 		}
-		err = who.May(do, n.name, place)
+		err = n.mayShared(do, seen, who.May(do, n.name, place))
 	}
 	if err != nil {
 		var none T
@@ -102,13 +104,27 @@ func (n *noun[T]) mayOpen(who platform.Who, do platform.Action, seen bool) error
 	return nil
 }
 
+// mayShared lets those read a record who see it because it is shared with them.
+func (n *noun[T]) mayShared(do platform.Action, seen bool, err error) error {
+	switch {
+	case !seen || !fault.Is(err, fault.KindNotFound):
+		return err
+	case do != platform.Read:
+		return platform.ErrForbidden
+	}
+	return nil
+}
+
 // place selects what platform.Place is made of, for one record.
 func (n *noun[T]) place(q *query, who platform.Who) string {
 	if n.open != nil {
-		return `(` + n.open(q, who) + `), false, '{}'::text[], false`
+		return `coalesce(` + n.open(q, who) + `, false), false, '{}'::text[], false`
 	}
-	space, org := column(n.space), column(n.org)
-	return `true, ` + space + ` is not null, array(select r.type from roles r where r.user_guid = ` + q.arg(who.GUID) + ` and r.org_guid = ` + org +
+	space, org, seen := column(n.space), column(n.org), `false`
+	if n.shared != nil {
+		seen = `(` + n.shared(q, who) + `)`
+	}
+	return seen + `, ` + space + ` is not null, array(select r.type from roles r where r.user_guid = ` + q.arg(who.GUID) + ` and r.org_guid = ` + org +
 		` and (r.space_guid is null or r.space_guid = ` + space + `)), coalesce((select x.suspended from orgs x where x.guid = ` + org + `), false)`
 }
 
@@ -154,7 +170,11 @@ func (n *noun[T]) visible(q *query, who platform.Who) string {
 	case n.mixed():
 		return `coalesce(t.space_guid, t.org_guid) in (` + spacesOf(q, who, n.sees) + ` union all ` + orgsOf(q, who, n.sees) + `)` // both are guids, and there is an index on it
 	}
-	return n.space + ` in (` + spacesOf(q, who, n.sees) + `)`
+	visible := n.space + ` in (` + spacesOf(q, who, n.sees) + `)`
+	if n.shared != nil {
+		visible += ` or ` + n.shared(q, who)
+	}
+	return visible
 }
 
 // mixed tells whether some records live in a space and others only in an organization: then both columns are the record's own.

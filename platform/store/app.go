@@ -14,10 +14,10 @@ import (
 
 var apps = noun[platform.App]{
 	name: "App", from: `apps t join spaces s on s.guid = t.space_guid`, space: `t.space_guid`, org: `s.org_guid`,
-	columns: `t.guid, t.space_guid, s.org_guid, t.name, t.state, t.lifecycle, t.buildpacks, t.stack, coalesce(t.droplet_guid, ''), t.allow_ssh, t.releases,
+	columns: `t.guid, t.space_guid, s.org_guid, t.name, t.state, t.lifecycle, t.buildpacks, t.stack, coalesce(t.droplet_guid, ''), t.allow_ssh, t.binding_files, t.notices, t.releases,
 		t.labels, t.annotations, t.created_at, t.updated_at`,
 	into: func(a *platform.App) []any {
-		return []any{&a.GUID, &a.SpaceGUID, &a.OrgGUID, &a.Name, &a.State, &a.Lifecycle.Type, &a.Lifecycle.Buildpacks, &a.Lifecycle.Stack, &a.Droplet, &a.SSH, &a.Releases,
+		return []any{&a.GUID, &a.SpaceGUID, &a.OrgGUID, &a.Name, &a.State, &a.Lifecycle.Type, &a.Lifecycle.Buildpacks, &a.Lifecycle.Stack, &a.Droplet, &a.SSH, &a.BindingFiles, &a.Notices, &a.Releases,
 			&a.Metadata.Labels, &a.Metadata.Annotations, &a.CreatedAt, &a.UpdatedAt}
 	},
 	filters: map[string]string{"names": `t.name`, "space_guids": `t.space_guid`, "organization_guids": `s.org_guid`, "stacks": `t.stack`, "lifecycle_type": `t.lifecycle`},
@@ -83,7 +83,7 @@ func (s *Store) AppEnvironment(ctx context.Context, who platform.Who, guid strin
 		if err := s.readEnv(ctx, tx, &a); err != nil {
 			return platform.Snapshot{}, err
 		}
-		return snapshot(ctx, tx, a, set)
+		return s.snapshot(ctx, tx, a, set)
 	})
 }
 
@@ -135,8 +135,8 @@ func (s *Store) createApp(ctx context.Context, tx pgx.Tx, who platform.Who, a pl
 	if err != nil {
 		return a, err
 	}
-	_, err = tx.Exec(ctx, `insert into apps (guid, space_guid, name, lifecycle, buildpacks, stack, env, allow_ssh, labels, annotations) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		a.GUID, a.SpaceGUID, a.Name, a.Lifecycle.Type, none(a.Lifecycle.Buildpacks), a.Lifecycle.Stack, env, a.SSH, none2(a.Metadata.Labels), none2(a.Metadata.Annotations))
+	_, err = tx.Exec(ctx, `insert into apps (guid, space_guid, name, lifecycle, buildpacks, stack, env, allow_ssh, binding_files, notices, labels, annotations) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		a.GUID, a.SpaceGUID, a.Name, a.Lifecycle.Type, none(a.Lifecycle.Buildpacks), a.Lifecycle.Stack, env, a.SSH, a.BindingFiles, a.Notices, none2(a.Metadata.Labels), none2(a.Metadata.Annotations))
 	if err != nil {
 		return a, appConflict(err, a.Name)
 	}
@@ -195,8 +195,8 @@ func (s *Store) saveApp(ctx context.Context, tx pgx.Tx, a platform.App) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `update apps set name = $2, state = $3, lifecycle = $4, buildpacks = $5, stack = $6, droplet_guid = nullif($7, ''), env = $8, allow_ssh = $9,
-		releases = $10, labels = $11, annotations = $12, updated_at = now() where guid = $1`,
-		a.GUID, a.Name, a.State, a.Lifecycle.Type, none(a.Lifecycle.Buildpacks), a.Lifecycle.Stack, a.Droplet, env, a.SSH, a.Releases, none2(a.Metadata.Labels), none2(a.Metadata.Annotations))
+		releases = $10, labels = $11, annotations = $12, binding_files = $13, notices = $14, updated_at = now() where guid = $1`,
+		a.GUID, a.Name, a.State, a.Lifecycle.Type, none(a.Lifecycle.Buildpacks), a.Lifecycle.Stack, a.Droplet, env, a.SSH, a.Releases, none2(a.Metadata.Labels), none2(a.Metadata.Annotations), a.BindingFiles, a.Notices)
 	if err != nil {
 		return appConflict(err, a.Name)
 	}

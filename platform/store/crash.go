@@ -93,6 +93,9 @@ func (s *Store) RecordCrash(ctx context.Context, c platform.Crash) (platform.Cra
 		if err := tellCrash(ctx, tx, c); err != nil {
 			return c, err
 		}
+		if err := s.tellOfCrash(ctx, tx, c); err != nil {
+			return c, err
+		}
 		target := platform.Actor{GUID: c.App, Type: "app", Name: app}
 		for _, told := range []struct {
 			event string

@@ -71,7 +71,7 @@ const toldURIs = 100
 
 // uris reads the addresses of an app.
 func uris(ctx context.Context, on db, app string) ([]string, error) {
-	rows, err := on.Query(ctx, `select t.hostname || t.path from routes t where t.guid in (select x.route_guid from destinations x where x.app_guid = $1)
+	rows, err := on.Query(ctx, `select t.hostname || case t.port when 0 then t.path else ':' || t.port end from routes t where t.guid in (select x.route_guid from destinations x where x.app_guid = $1)
 		order by t.created_at, t.guid limit $2`, app, toldURIs)
 	if err != nil {
 		return nil, fmt.Errorf("read addresses: %w", err)
@@ -79,23 +79,22 @@ func uris(ctx context.Context, on db, app string) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
+// redirection is what becomes of the destinations that a route has, and of those that are named.
+type redirection func(r platform.Route, have, named []platform.Destination) ([]platform.Destination, error)
+
 // AddDestinations lets a route lead to more processes.
 func (s *Store) AddDestinations(ctx context.Context, who platform.Who, route string, more []platform.Destination) (platform.Route, error) {
-	return s.changeDestinations(ctx, who, route, more, func(have []platform.Destination) ([]platform.Destination, error) {
-		return platform.AddDestinations(have, more)
-	})
+	return s.changeDestinations(ctx, who, route, more, platform.Route.AddDestinations)
 }
 
 // ReplaceDestinations lets a route lead to these processes and no others.
 func (s *Store) ReplaceDestinations(ctx context.Context, who platform.Who, route string, wanted []platform.Destination) (platform.Route, error) {
-	return s.changeDestinations(ctx, who, route, wanted, func(have []platform.Destination) ([]platform.Destination, error) {
-		return platform.ReplaceDestinations(have, wanted)
-	})
+	return s.changeDestinations(ctx, who, route, wanted, platform.Route.ReplaceDestinations)
 }
 
 // RemoveDestination lets a route no longer lead to one of its destinations.
 func (s *Store) RemoveDestination(ctx context.Context, who platform.Who, route, guid string) (platform.Route, error) {
-	return s.changeDestinations(ctx, who, route, nil, func(have []platform.Destination) ([]platform.Destination, error) {
+	return s.changeDestinations(ctx, who, route, nil, func(_ platform.Route, have, _ []platform.Destination) ([]platform.Destination, error) {
 		left := slices.DeleteFunc(slices.Clone(have), func(d platform.Destination) bool { return d.GUID == guid })
 		if len(left) == len(have) {
 			return nil, fault.Unprocessable("Unable to unmap route from destination. Ensure the route has a destination with this guid.")
@@ -104,7 +103,7 @@ func (s *Store) RemoveDestination(ctx context.Context, who platform.Who, route, 
 	})
 }
 
-// SetProtocol says what is spoken to one destination of a route.
+// SetProtocol says what is spoken to one destination of a route; empty: what is usual there.
 func (s *Store) SetProtocol(ctx context.Context, who platform.Who, route, guid, protocol string) (platform.Destination, error) {
 	r, err := s.Route(ctx, who, route)
 	if err != nil {
@@ -115,14 +114,15 @@ func (s *Store) SetProtocol(ctx context.Context, who platform.Who, route, guid, 
 	if i < 0 {
 		return platform.Destination{}, platform.NotFound("Destination")
 	}
-	r, err = s.changeDestinations(ctx, who, route, r.Destinations[i:i+1], func(have []platform.Destination) ([]platform.Destination, error) {
+	r, err = s.changeDestinations(ctx, who, route, r.Destinations[i:i+1], func(r platform.Route, have, _ []platform.Destination) ([]platform.Destination, error) {
 		now := slices.Clone(have)
 		i := slices.IndexFunc(now, is)
 		if i < 0 {
 			return nil, platform.NotFound("Destination")
 		}
 		now[i].Protocol = protocol
-		return now, platform.CheckDestinations(now)
+		now = r.Spoken(now)
+		return now, r.CheckDestinations(now)
 	})
 	if err != nil {
 		return platform.Destination{}, err
@@ -132,13 +132,14 @@ func (s *Store) SetProtocol(ctx context.Context, who platform.Who, route, guid, 
 
 // changeDestinations changes where a route leads. The apps that it is to lead to are locked, so that no release is made of them
 // meanwhile, and before the route, as a manifest does.
-func (s *Store) changeDestinations(ctx context.Context, who platform.Who, guid string, named []platform.Destination, change func([]platform.Destination) ([]platform.Destination, error)) (platform.Route, error) {
+func (s *Store) changeDestinations(ctx context.Context, who platform.Who, guid string, named []platform.Destination, change redirection) (platform.Route, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.Route, error) {
 		r, err := routes.find(ctx, tx, who, platform.Support, guid)
 		if err != nil {
 			return r, err
 		}
-		if err := platform.CheckDestinations(named); err != nil {
+		named = r.Spoken(named)
+		if err := r.CheckDestinations(named); err != nil {
 			return r, err
 		}
 		if err := lockApps(ctx, tx, who, r.SpaceGUID, named); err != nil {
@@ -147,7 +148,8 @@ func (s *Store) changeDestinations(ctx context.Context, who platform.Who, guid s
 		if r, err = routes.lock(ctx, tx, who, platform.Support, guid); err != nil {
 			return r, err
 		}
-		if err := s.redirect(ctx, tx, who, r, change); err != nil {
+		err = s.redirect(ctx, tx, who, r, func(have []platform.Destination) ([]platform.Destination, error) { return change(r, have, named) })
+		if err != nil {
 			return r, err
 		}
 		for _, app := range appsOf(named) {

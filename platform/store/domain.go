@@ -13,9 +13,9 @@ import (
 )
 
 var domains = noun[platform.Domain]{
-	name: "Domain", from: `domains t`, columns: `t.guid, t.name, t.internal, coalesce(t.org_guid, ''), t.labels, t.annotations, t.created_at, t.updated_at`,
+	name: "Domain", from: `domains t`, columns: `t.guid, t.name, t.protocol, t.internal, coalesce(t.org_guid, ''), t.labels, t.annotations, t.created_at, t.updated_at`,
 	into: func(d *platform.Domain) []any {
-		return []any{&d.GUID, &d.Name, &d.Internal, &d.OrgGUID, &d.Metadata.Labels, &d.Metadata.Annotations, &d.CreatedAt, &d.UpdatedAt}
+		return []any{&d.GUID, &d.Name, &d.Protocol, &d.Internal, &d.OrgGUID, &d.Metadata.Labels, &d.Metadata.Annotations, &d.CreatedAt, &d.UpdatedAt}
 	},
 	filters: map[string]string{"names": `t.name`, "organization_guids": `t.org_guid`}, order: map[string]string{"name": `t.name`}, labels: `t.labels`,
 	open: func(q *query, who platform.Who) string {
@@ -48,21 +48,33 @@ func (s *Store) Domain(ctx context.Context, who platform.Who, guid string) (plat
 
 // AppsDomain makes sure of the shared domain, and gives it. It is refused where a domain of an organization is in its way.
 func (s *Store) AppsDomain(ctx context.Context, name string) (platform.Domain, error) {
+	return s.sharedDomain(ctx, name, platform.ProtocolHTTP)
+}
+
+// TCPDomain makes sure of the shared domain whose routes are ports, and gives it.
+func (s *Store) TCPDomain(ctx context.Context, name string) (platform.Domain, error) {
+	return s.sharedDomain(ctx, name, platform.ProtocolTCP)
+}
+
+func (s *Store) sharedDomain(ctx context.Context, name, protocol string) (platform.Domain, error) {
 	name = strings.ToLower(name)
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.Domain, error) {
 		if err := lockDomains(ctx, tx); err != nil {
 			return platform.Domain{}, err
 		}
 		d, err := domains.collect(ctx, tx, `select `+domains.columns+` from `+domains.from+` where t.name = $1 and t.org_guid is null`, []any{name})
+		if err == nil && d.Protocol != protocol {
+			return d, platform.ErrOtherProtocol(d, protocol)
+		}
 		if !pg.NoRows(err) {
 			return d, err
 		}
-		d = platform.Domain{GUID: platform.NewGUID(), Name: name}
+		d = platform.Domain{GUID: platform.NewGUID(), Name: name, Protocol: protocol}
 		if err := standsAlone(ctx, tx, d); err != nil {
 			return d, err
 		}
-		if _, err := tx.Exec(ctx, `insert into domains (guid, name) values ($1, $2)`, d.GUID, d.Name); err != nil {
-			return d, fmt.Errorf("make the apps domain: %w", err)
+		if _, err := tx.Exec(ctx, `insert into domains (guid, name, protocol) values ($1, $2, $3)`, d.GUID, d.Name, d.Protocol); err != nil {
+			return d, fmt.Errorf("make the shared domain %s: %w", d.Name, err)
 		}
 		return domains.read(ctx, tx, d.GUID)
 	})
@@ -187,7 +199,7 @@ func ownDomain(ctx context.Context, tx pgx.Tx, who platform.Who, guid string) (p
 	return d, err
 }
 
-// DeleteDomain removes a domain with its routes. The apps domain stays.
+// DeleteDomain removes a domain with its routes. Those that are made at the start stay.
 func (s *Store) DeleteDomain(ctx context.Context, who platform.Who, guid string, set Settings) (platform.Job, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.Job, error) {
 		d, err := ownDomain(ctx, tx, who, guid)
@@ -196,6 +208,9 @@ func (s *Store) DeleteDomain(ctx context.Context, who platform.Who, guid string,
 		}
 		if d.GUID == set.Domain.GUID {
 			return platform.Job{}, platform.ErrLastDomain
+		}
+		if d.GUID == set.TCP.Domain.GUID {
+			return platform.Job{}, platform.ErrTCPDomain
 		}
 		if _, err := tx.Exec(ctx, `delete from domains where guid = $1`, guid); err != nil {
 			return platform.Job{}, fmt.Errorf("delete domain: %w", err)

@@ -113,6 +113,10 @@ func (n *noun[T]) where(q *query, who platform.Who, l platform.List) (string, er
 			where = and(where, `t.guid in (`+fmt.Sprintf(holding, q.arg(values))+`)`)
 			continue
 		}
+		if narrow, is := n.narrow[parameter]; is {
+			where = and(where, `(`+fmt.Sprintf(narrow, q.arg(values))+`)`)
+			continue
+		}
 		switch {
 		case parameter == "guids":
 			column = "t.guid"

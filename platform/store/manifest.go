@@ -13,7 +13,7 @@ import (
 )
 
 // ApplyManifest makes the apps of a space what a manifest says, all of them or none. A rule that it breaks is told by the job, which
-// has failed then.
+// has failed then. It goes on until brokers have made the bindings that are missing; nothing else waits for them.
 func (s *Store) ApplyManifest(ctx context.Context, who platform.Who, space string, m platform.Manifest, set Settings) (platform.Job, error) {
 	const operation = "space.apply_manifest"
 	job, err := pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.Job, error) {
@@ -25,12 +25,16 @@ func (s *Store) ApplyManifest(ctx context.Context, who platform.Who, space strin
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('manifest ' || $1::text, 0))`, space); err != nil {
 			return platform.Job{}, fmt.Errorf("lock manifest: %w", err)
 		}
+		job, err := insertJob(ctx, tx, who, operation, platform.JobProcessing)
+		if err != nil {
+			return job, err
+		}
 		for _, app := range m.Applications {
-			if err := s.applyApp(ctx, tx, who, sp, app, set); err != nil {
+			if err := s.applyApp(ctx, tx, who, sp, app, set, &job); err != nil {
 				return platform.Job{}, about("For application '"+app.Name+"'", err)
 			}
 		}
-		return insertJob(ctx, tx, who, operation, platform.JobComplete)
+		return doneUnlessAsked(ctx, tx, job)
 	})
 	var broken *fault.Error
 	if !errors.As(err, &broken) || broken.Kind != fault.KindUnprocessable {
@@ -56,7 +60,7 @@ func about(what string, err error) error {
 
 // applyApp finds or makes the app, and then what belongs to it. What the rules say of all of it together is asked at the end, because
 // a process and its sidecars may change at once.
-func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, sp platform.Space, m platform.ManifestApp, set Settings) error {
+func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, sp platform.Space, m platform.ManifestApp, set Settings, job *platform.Job) error {
 	a, found, err := s.appNamed(ctx, tx, sp.GUID, m.Name, " for update of t")
 	if err != nil {
 		return err
@@ -66,6 +70,9 @@ func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, sp pl
 	}
 	if err := a.ApplyManifest(m, set.Stacks); err != nil {
 		return err
+	}
+	if m.Features[platform.FeatureNotices] && !set.Notices {
+		return platform.ErrNoNotices
 	}
 	if found {
 		err = s.saveApp(ctx, tx, a)
@@ -81,8 +88,8 @@ func (s *Store) applyApp(ctx context.Context, tx pgx.Tx, who platform.Who, sp pl
 	if err := applySidecars(ctx, tx, a.GUID, m.Sidecars); err != nil {
 		return err
 	}
-	if len(m.Services) > 0 {
-		return fault.Unprocessable("services: there are no services to bind yet, and the app would start without '%s'. Take the key away.", m.Services[0].Name)
+	if err := s.applyServices(ctx, tx, who, a, m.Services, job); err != nil {
+		return err
 	}
 	if err := s.applyRoutes(ctx, tx, who, sp, a, m, set); err != nil {
 		return err
@@ -224,5 +231,7 @@ func manifestOf(ctx context.Context, tx pgx.Tx, a platform.App) (platform.Manife
 	if err != nil {
 		return platform.ManifestApp{}, err
 	}
-	return platform.ManifestOf(a, image, procs, beside, its), nil
+	m := platform.ManifestOf(a, image, procs, beside, its)
+	m.Services, err = manifestServices(ctx, tx, a.GUID)
+	return m, err
 }

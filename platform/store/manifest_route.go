@@ -95,7 +95,11 @@ func (s *Store) applyRoute(ctx context.Context, tx pgx.Tx, who platform.Who, sp 
 	if err != nil {
 		return err
 	}
-	return about("route '"+wanted.Route+"'", s.mapWeb(ctx, tx, who, sp, a, d, address.Of(d), wanted, set))
+	r := address.Of(d)
+	if r.TCP() && r.Port == 0 { // another would be chosen each time
+		return fault.Unprocessable("The route '%s' has no port, and '%s' is for tcp. Say which, such as %s:%d.", address, d.Name, d.Name, max(set.TCP.Ports.First, 1024))
+	}
+	return about("route '"+wanted.Route+"'", s.mapWeb(ctx, tx, who, sp, a, d, r, wanted, set))
 }
 
 // domainOf finds the domain of an address among those that an organization can use.
@@ -103,7 +107,7 @@ func domainOf(ctx context.Context, tx pgx.Tx, org string, address platform.Route
 	d, err := domains.collect(ctx, tx, `select `+domains.columns+` from `+domains.from+` where t.name = any($1) and (t.org_guid is null or t.org_guid = $2) order by length(t.name) desc limit 1`,
 		[]any{address.Domains(), org})
 	if pg.NoRows(err) {
-		return d, fault.Unprocessable("The route '%s' did not match any existing domains. Use a host of one that `domains` lists, or have the domain created.", address.Hostname+address.Path)
+		return d, fault.Unprocessable("The route '%s' did not match any existing domains. Use a host of one that `domains` lists, or have the domain created.", address)
 	}
 	if err != nil {
 		return d, fmt.Errorf("find domain: %w", err)
@@ -113,7 +117,7 @@ func domainOf(ctx context.Context, tx pgx.Tx, org string, address platform.Route
 
 // mapWeb finds a route in the space, or makes it, and lets it lead to the app's web process.
 func (s *Store) mapWeb(ctx context.Context, tx pgx.Tx, who platform.Who, sp platform.Space, a platform.App, d platform.Domain, r platform.Route, wanted platform.ManifestRoute, set Settings) error {
-	if err := lockHost(ctx, tx, r.Hostname()); err != nil { // two pushes of one new app find one route
+	if err := lockAddress(ctx, tx, r); err != nil { // two pushes of one new app find one route
 		return err
 	}
 	found, err := routes.collect(ctx, tx, `select `+routes.columns+` from `+routes.from+` where t.hostname = $1 and t.path = $2 and t.port = $3 and t.space_guid = $4 for update of t`,
@@ -124,7 +128,9 @@ func (s *Store) mapWeb(ctx context.Context, tx pgx.Tx, who platform.Who, sp plat
 	if err != nil {
 		return err
 	}
-	return s.redirect(ctx, tx, who, found, func(have []platform.Destination) ([]platform.Destination, error) { return wanted.Map(a.GUID, have) })
+	return s.redirect(ctx, tx, who, found, func(have []platform.Destination) ([]platform.Destination, error) {
+		return wanted.Map(found, a.GUID, have)
+	})
 }
 
 // randomTries is how often a random host may be taken: with 4,096 for each name of an app, five in a row are not chance.

@@ -33,6 +33,26 @@ func (s *Store) Org(ctx context.Context, who platform.Who, guid string) (platfor
 	return orgs.find(ctx, s.pool, who, platform.Read, guid)
 }
 
+// OrgUsage counts what an organization uses: of its apps what those that are started ask for.
+func (s *Store) OrgUsage(ctx context.Context, who platform.Who, guid string) (platform.OrgUsage, error) {
+	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.OrgUsage, error) {
+		var u platform.OrgUsage
+		if _, err := orgs.find(ctx, tx, who, platform.Read, guid); err != nil {
+			return u, err
+		}
+		err := tx.QueryRow(ctx, `with s as (select guid from spaces where org_guid = $1),
+			p as (select coalesce(sum(p.instances), 0) as instances, coalesce(sum(p.instances::bigint * p.memory_mb), 0) as memory
+				from processes p join apps a on a.guid = p.app_guid where a.state = $2 and a.space_guid in (select guid from s))
+			select p.instances, p.memory, (select count(*) from routes where space_guid in (select guid from s)), (select count(*) from domains where org_guid = $1),
+				(select count(*) from service_instances where space_guid in (select guid from s)), (select count(*) from service_bindings where type = 'key' and space_guid in (select guid from s)) from p`,
+			guid, platform.Started).Scan(&u.Instances, &u.MemoryMB, &u.Routes, &u.Domains, &u.ServiceInstances, &u.ServiceKeys)
+		if err != nil {
+			return u, fmt.Errorf("count usage: %w", err)
+		}
+		return u, nil
+	})
+}
+
 // CreateOrg adds an organization. Whoever is not an administrator needs the flag for it, and becomes its manager.
 func (s *Store) CreateOrg(ctx context.Context, who platform.Who, o platform.Org) (platform.Org, error) {
 	return pg.InTx(ctx, s.pool, func(tx pgx.Tx) (platform.Org, error) {

@@ -18,9 +18,25 @@ type Settings struct {
 	API     string               // where the API is
 	Builder []platform.Buildpack // what the builder has
 	Stacks  []string             // that apps can run on, the default first
+	Notices bool                 // there is a notification service, so developers can be told when an app breaks
 
 	Domain   platform.Domain   // that apps get routes under by themselves
+	TCP      TCP               // where routes of tcp stand
 	Reserved platform.Reserved // hosts that nobody gets
+}
+
+// TCP is a domain whose routes are ports, and which of them there are. Without a domain there are none.
+type TCP struct {
+	Domain platform.Domain
+	Ports  platform.Ports
+}
+
+// of is the ports of a domain: one that was for tcp before has none.
+func (t TCP) of(d platform.Domain) platform.Ports {
+	if d.GUID != t.Domain.GUID {
+		return platform.Ports{}
+	}
+	return t.Ports
 }
 
 // StartApp asks for an app to run. One that was stopped gets a new release; one that runs is left alone.
@@ -86,7 +102,7 @@ func (s *Store) switched(ctx context.Context, tx pgx.Tx, who platform.Who, a pla
 
 // release makes the next release of every process of an app that is locked.
 func (s *Store) release(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) error {
-	shot, err := snapshot(ctx, tx, a, set)
+	shot, err := s.snapshot(ctx, tx, a, set)
 	if err != nil {
 		return err
 	}
@@ -115,8 +131,8 @@ func (s *Store) release(ctx context.Context, tx pgx.Tx, a platform.App, set Sett
 	return nil
 }
 
-// snapshot is an app in its place, without what it runs.
-func snapshot(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) (platform.Snapshot, error) {
+// snapshot is an app in its place with the services that it is bound to, without what it runs.
+func (s *Store) snapshot(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) (platform.Snapshot, error) {
 	shot := platform.Snapshot{App: a, API: set.API, Builder: set.Builder}
 	var err error
 	if shot.Space, err = spaces.read(ctx, tx, a.SpaceGUID); err != nil {
@@ -125,7 +141,10 @@ func snapshot(ctx context.Context, tx pgx.Tx, a platform.App, set Settings) (pla
 	if err := tx.QueryRow(ctx, `select name from orgs where guid = $1`, a.OrgGUID).Scan(&shot.OrgName); err != nil {
 		return shot, fmt.Errorf("read organization: %w", err)
 	}
-	shot.URIs, err = uris(ctx, tx, a.GUID)
+	if shot.URIs, err = uris(ctx, tx, a.GUID); err != nil {
+		return shot, err
+	}
+	shot.Services, err = s.boundServices(ctx, tx, a.GUID)
 	return shot, err
 }
 

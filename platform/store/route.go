@@ -65,7 +65,7 @@ func (s *Store) CreateRoute(ctx context.Context, who platform.Who, r platform.Ro
 
 // createRoute adds a route of a domain to a space in which the sender may develop.
 func createRoute(ctx context.Context, tx pgx.Tx, who platform.Who, sp platform.Space, d platform.Domain, r platform.Route, set Settings) (platform.Route, error) {
-	r.GUID, r.SpaceGUID, r.OrgGUID, r.DomainGUID, r.DomainName = platform.NewGUID(), sp.GUID, sp.OrgGUID, d.GUID, d.Name
+	r.GUID, r.SpaceGUID, r.OrgGUID, r.DomainGUID, r.DomainName, r.Protocol = platform.NewGUID(), sp.GUID, sp.OrgGUID, d.GUID, d.Name, d.Speaks()
 	if err := allowed(ctx, tx, who, platform.FlagRouteCreation); err != nil {
 		return r, err
 	}
@@ -78,7 +78,11 @@ func createRoute(ctx context.Context, tx pgx.Tx, who platform.Who, sp platform.S
 	if err := who.MayTake(r, d, set.Reserved); err != nil {
 		return r, err
 	}
-	if err := free(ctx, tx, who, r, d); err != nil {
+	if r.TCP() {
+		if err := takePort(ctx, tx, &r, set.TCP.of(d)); err != nil {
+			return r, err
+		}
+	} else if err := free(ctx, tx, who, r, d); err != nil {
 		return r, err
 	}
 	_, err := tx.Exec(ctx, `insert into routes (guid, space_guid, domain_guid, host, hostname, path, port, labels, annotations) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -113,6 +117,33 @@ func free(ctx context.Context, tx pgx.Tx, who platform.Who, r platform.Route, d 
 		return platform.ErrRouteTaken(r)
 	}
 	return nil
+}
+
+// takePort gives a route of tcp its port. Whoever else asks for one waits: of two that ask for the last, one gets it.
+func takePort(ctx context.Context, tx pgx.Tx, r *platform.Route, ports platform.Ports) error {
+	if err := lockAddress(ctx, tx, *r); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `select port, space_guid, domain_guid from routes where port <> 0`)
+	if err != nil {
+		return fmt.Errorf("find ports: %w", err)
+	}
+	taken, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (other platform.Route, err error) {
+		err = row.Scan(&other.Port, &other.SpaceGUID, &other.DomainGUID)
+		return other, err
+	})
+	if err != nil {
+		return fmt.Errorf("find ports: %w", err)
+	}
+	return r.TakePort(ports, taken)
+}
+
+// lockAddress keeps others from asking for the host of a route until the transaction ends, or for any port.
+func lockAddress(ctx context.Context, tx pgx.Tx, r platform.Route) error {
+	if r.TCP() {
+		return lockHost(ctx, tx, ":") // no host is called so
+	}
+	return lockHost(ctx, tx, r.Hostname())
 }
 
 // lockHost keeps others from asking for a host until the transaction ends.
@@ -205,17 +236,20 @@ func (s *Store) DeleteUnmapped(ctx context.Context, who platform.Who, space stri
 	})
 }
 
-// Reserved tells whether an address of a domain is taken, or is the platform's own. A host of a shared domain is taken with all its paths
+// Reserved tells whether an address of a domain is taken, or is the platform's own. A port is taken whatever the domain. A host of a shared domain is taken with all its paths
 // for those who cannot develop in the space that has it.
 func (s *Store) Reserved(ctx context.Context, who platform.Who, r platform.Route, set Settings) (bool, error) {
 	d, err := domains.find(ctx, s.pool, who, platform.Read, r.DomainGUID)
 	if err != nil {
 		return false, err
 	}
+	q := &query{}
+	if d.Speaks() == platform.ProtocolTCP {
+		return s.exists(ctx, `select from routes where port <> 0 and port = `+q.arg(r.Port), q)
+	}
 	if r.DomainName = d.Name; set.Reserved.Holds(r.Hostname()) {
 		return true, nil
 	}
-	q := &query{}
 	hostname := q.arg(r.Hostname())
 	taking := `select from routes where hostname = ` + hostname + ` and (path = ` + q.arg(r.Path) + ` and port = ` + q.arg(r.Port)
 	if d.Shared() && !who.Everywhere(platform.Develop) {
@@ -223,11 +257,14 @@ func (s *Store) Reserved(ctx context.Context, who platform.Who, r platform.Route
 	} else {
 		taking += `)`
 	}
-	var taken bool
-	if err := s.pool.QueryRow(ctx, `select exists(`+taking+`)`, q.args...).Scan(&taken); err != nil {
+	return s.exists(ctx, taking, q)
+}
+
+func (s *Store) exists(ctx context.Context, selecting string, q *query) (is bool, err error) {
+	if err := s.pool.QueryRow(ctx, `select exists(`+selecting+`)`, q.args...).Scan(&is); err != nil {
 		return false, fmt.Errorf("find route: %w", err)
 	}
-	return taken, nil
+	return is, nil
 }
 
 // caught lists, of the routes of a cluster ($1), those whose requests would go to a route of another space if they were not served: to a
@@ -237,7 +274,7 @@ const caught = `select t.guid from (select d.guid, i, o.space_guid from domains 
 			cross join lateral generate_series(1, cardinality(names)) i cross join lateral (select space_guid from routes
 				where hostname = '*.' || array_to_string(names[i:], '.') and path = '' and port = 0 offset 0) o offset 0) w
 		join spaces n on n.guid = w.space_guid and n.cluster_id = $1
-		join routes t on t.domain_guid = w.guid and t.space_guid <> w.space_guid and (t.host <> '' or w.i > 1)
+		join routes t on t.domain_guid = w.guid and t.port = 0 and t.space_guid <> w.space_guid and (t.host <> '' or w.i > 1)
 		join spaces s on s.guid = t.space_guid and s.cluster_id = $1
 	union select t.guid from routes t join spaces s on s.guid = t.space_guid and s.cluster_id = $1
 		cross join lateral (select string_to_array(t.path, '/') as names) c cross join lateral generate_series(1, cardinality(names) - 1) i
@@ -256,13 +293,14 @@ func (s *Store) WantedRoutes(ctx context.Context, cluster string) ([]platform.Wa
 }
 
 func wantedRoutes(ctx context.Context, tx pgx.Tx, cluster string) ([]platform.WantedRoute, error) {
-	rows, err := tx.Query(ctx, `with live as (select x.route_guid, p.guid as process_guid, `+effective+` as port, x.weight, x.protocol, x.created_at, x.guid
+	rows, err := tx.Query(ctx, `with live as (select t.guid as route_guid, t.space_guid, t.hostname, t.path, t.port as at, p.guid as process_guid, `+effective+` as port, x.weight, x.protocol, x.created_at, x.guid
 			from destinations x join routes t on t.guid = x.route_guid join spaces s on s.guid = t.space_guid join apps a on a.guid = x.app_guid
 			join processes p on p.app_guid = x.app_guid and p.type = x.process_type join releases r on r.guid = p.release_guid
 			where s.cluster_id = $1 and a.state = $2 and p.instances > 0 and `+hasPort+`),
-		backends as (select * from live union all select c.guid, '', 0, 0, '', null, '' from (`+caught+`) c where c.guid not in (select route_guid from live))
-		select t.guid, t.space_guid, t.hostname, t.path, t.port, case t.port when 0 then 'http' else 'tcp' end, b.process_guid, b.port, b.weight, b.protocol
-		from backends b join routes t on t.guid = b.route_guid order by t.guid, b.created_at, b.guid`, cluster, platform.Started)
+		backends as (select * from live union all select t.guid, t.space_guid, t.hostname, t.path, t.port, '', 0, 0, '', null, ''
+			from (`+caught+`) c join routes t on t.guid = c.guid where c.guid not in (select route_guid from live))
+		select route_guid, space_guid, hostname, path, at, case at when 0 then 'http' else 'tcp' end, process_guid, port, weight, protocol
+		from backends order by route_guid, created_at, guid`, cluster, platform.Started)
 	if err != nil {
 		return nil, fmt.Errorf("list wanted routes: %w", err)
 	}

@@ -10,22 +10,25 @@ import (
 	"embed"
 	"io/fs"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 
 	"github.com/proa-dev/proa/kit/pg"
+	"github.com/proa-dev/proa/kit/queue"
 	"github.com/proa-dev/proa/kit/seal"
 )
 
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// Migrations are the schema's steps, in order.
+// Migrations are the schema's steps, in order, and the queue's tables.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(embedded, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return sub
+	return queue.With(sub)
 }
 
 // Table is where goose notes which migrations were applied.
@@ -33,11 +36,12 @@ const Table = "platform_schema"
 
 // Store keeps the records of the platform in PostgreSQL.
 type Store struct {
-	pool *pgxpool.Pool
-	box  *seal.Box // for what must not be read from a stolen database
+	pool  *pgxpool.Pool
+	box   *seal.Box             // for what must not be read from a stolen database
+	queue *river.Client[pgx.Tx] // inserts only
 }
 
-// Open connects, and brings the schema up to date.
+// Open connects, and brings the schema and the queue's tables up to date.
 func Open(ctx context.Context, url string, box *seal.Box) (*Store, error) {
 	pool, err := pg.Open(ctx, url)
 	if err != nil {
@@ -51,7 +55,12 @@ func Open(ctx context.Context, url string, box *seal.Box) (*Store, error) {
 }
 
 // New is a store on a pool that is migrated already.
-func New(pool *pgxpool.Pool, box *seal.Box) *Store { return &Store{pool: pool, box: box} }
+func New(pool *pgxpool.Pool, box *seal.Box) *Store {
+	return &Store{pool: pool, box: box, queue: queue.Inserter(pool)}
+}
+
+// Pool is for the workers, which need one to work on the queue.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Close lets the connections go.
 func (s *Store) Close() { s.pool.Close() }

@@ -245,14 +245,21 @@ func First[T any](ctx context.Context, c *Client, path string) (*T, error) {
 
 // Finish follows a job to its end. A job that failed is a fault in the job's own words.
 func (c *Client) Finish(ctx context.Context, job string) error {
+	return c.Follow(ctx, job, func(Job) bool { return false })
+}
+
+// Follow is Finish for who may leave before the end: when a job that has not ended is enough for them.
+func (c *Client) Follow(ctx context.Context, job string, enough func(Job) bool) error {
 	for job != "" {
 		var j Job
 		if err := c.Call(ctx, http.MethodGet, job, nil, &j); err != nil {
 			return err
 		}
-		switch j.State {
-		case "COMPLETE", "FAILED":
+		switch {
+		case j.State == "COMPLETE" || j.State == "FAILED":
 			return c.ended(j)
+		case enough(j):
+			return nil
 		}
 		if err := pause(ctx, c.every()); err != nil {
 			return err

@@ -140,3 +140,15 @@ func TestJobsAndWarnings(t *testing.T) {
 		t.Errorf("no job: %v", err)
 	}
 }
+
+func TestFollowLeavesWhenItIsEnough(t *testing.T) {
+	states := []string{"PROCESSING", "PROCESSING", "POLLING", "COMPLETE"}
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"state":%q}`, states[0])
+		states = states[1:]
+	})
+	polls := func(j v3.Job) bool { return j.State == "POLLING" }
+	if err := c.Follow(t.Context(), "/v3/jobs/1", polls); err != nil || len(states) != 1 {
+		t.Errorf("%v, with %q to come", err, states)
+	}
+}

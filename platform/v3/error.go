@@ -31,7 +31,7 @@ var codes = map[string]int{
 	InvalidAuthToken: 1000, MessageParseError: 1001, UnknownRequest: 10000, "UnknownError": 10001, NotAuthenticated: 10002, NotAuthorized: 10003,
 	"CF-BadRequest": 10004, BadQueryParameter: 10005, InsufficientScope: 10007, "CF-UnprocessableEntity": 10008, "CF-ResourceNotFound": 10010,
 	"CF-RateLimitExceeded": 10013, "CF-ServiceUnavailable": 10015, OrgSuspended: 10017, "CF-UniquenessError": 10016,
-	"CF-RequestTooLarge": 10020, "CF-AsyncServiceInstanceOperationInProgress": 60016, "CF-StagingError": 170001, "CF-FeatureDisabled": 330002,
+	"CF-RequestTooLarge": 10020, "CF-AsyncServiceInstanceOperationInProgress": 60016, "CF-AsyncServiceBindingOperationInProgress": 90008, "CF-StagingError": 170001, "CF-ServiceBrokerNotRemovable": 270010, "CF-FeatureDisabled": 330002,
 }
 
 // titles are those of faults that bring none.

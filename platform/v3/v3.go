@@ -109,6 +109,12 @@ type Included struct {
 	Organizations []Organization `json:"organizations,omitempty"`
 	Spaces        []Space        `json:"spaces,omitempty"`
 	Domains       []Domain       `json:"domains,omitempty"`
+
+	Apps             []App             `json:"apps,omitempty"`
+	ServiceBrokers   []ServiceBroker   `json:"service_brokers,omitempty"`
+	ServiceOfferings []ServiceOffering `json:"service_offerings,omitempty"`
+	ServicePlans     []ServicePlan     `json:"service_plans,omitempty"`
+	ServiceInstances []ServiceInstance `json:"service_instances,omitempty"`
 }
 
 // Root is what stands at the root of the API.

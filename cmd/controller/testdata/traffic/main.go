@@ -1,4 +1,4 @@
-// Command traffic answers requests of every kind that an app may get, on the ports that it is given. Told to stop, it finishes
+// Command traffic answers requests of every kind that an app may get, on the ports that it is given, and connections on those after echo:. Told to stop, it finishes
 // what it has.
 package main
 
@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +31,10 @@ func main() {
 	}
 	var all sync.WaitGroup
 	for _, port := range os.Args[1:] {
+		if port, is := strings.CutPrefix(port, "echo:"); is {
+			go echo(host, port)
+			continue
+		}
 		server := &http.Server{Addr: ":" + port, Handler: answers(host, port), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
@@ -47,6 +53,25 @@ func main() {
 		})
 	}
 	all.Wait()
+}
+
+// echo is spoken to in no words of http: it says who it is before it is asked, and sends back the bytes that come.
+func echo(host, port string) {
+	l, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		go func() {
+			defer conn.Close()
+			fmt.Fprintf(conn, "%s on %s\n", host, port)
+			_, _ = io.Copy(conn, conn)
+		}()
+	}
 }
 
 func number(r *http.Request, name string) int {
