@@ -57,7 +57,7 @@ func (s *session) findApp(ctx context.Context, name string) (v3.App, error) {
 		return v3.App{}, err
 	}
 	if a == nil {
-		return v3.App{}, missing("proa apps    # lists those of this space", "There is no app %q in space %s.", name, s.cfg.Space.Name)
+		return v3.App{}, s.notHere(ctx, "app", "/v3/apps", name, "proa apps")
 	}
 	return *a, nil
 }
@@ -104,6 +104,7 @@ type summary struct {
 	Droplet    *v3.Droplet    `json:"current_droplet"`
 	Processes  []running      `json:"processes"`
 	Deployment *v3.Deployment `json:"deployment"` // that goes on
+	Notices    bool           `json:"notifications"`
 }
 
 // running is a process and how its instances are.
@@ -132,6 +133,9 @@ func (s *session) summarize(ctx context.Context, a v3.App) (summary, error) {
 		return sum, err
 	}
 	if sum.Deployment, err = s.activeDeployment(ctx, a); err != nil {
+		return sum, err
+	}
+	if sum.Notices, err = s.notices(ctx, a); err != nil {
 		return sum, err
 	}
 	var d v3.Droplet
@@ -184,6 +188,9 @@ func (s *session) printApp(sum summary) {
 		if len(packs) > 0 {
 			rows = append(rows, [2]string{"buildpacks", join(packs)})
 		}
+	}
+	if sum.Notices {
+		rows = append(rows, [2]string{"notifications", "on"})
 	}
 	s.pairs(s.Out, rows)
 	s.printPending(map[string]string{sum.GUID: sum.Name}, toApp(sum.App, sum.Routes))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,18 +36,57 @@ func optionsOf(c command) []option {
 	return append(f.shown, option{names: []string{"--help"}, help: "show help"})
 }
 
-func bash() string {
-	var b, names strings.Builder
-	b.WriteString("_proa() {\n  local cur=${COMP_WORDS[COMP_CWORD]} words=\n  if [ \"$COMP_CWORD\" -gt 1 ]; then\n    case ${COMP_WORDS[1]} in\n")
+// next are the words that may follow some words in the names of commands, each with what to say of it.
+func next(words string) []option {
+	var all []option
 	for _, c := range commands() {
-		fmt.Fprintf(&names, "%s ", c.name)
-		var options []string
-		for _, o := range optionsOf(c) {
-			options = append(options, o.names...)
+		rest, begins := strings.CutPrefix(c.name+" ", words)
+		word, more, _ := strings.Cut(rest, " ")
+		if !begins || slices.ContainsFunc(all, func(o option) bool { return o.names[0] == word }) {
+			continue
 		}
-		fmt.Fprintf(&b, "      %s) words=%q ;;\n", c.name, strings.Join(options, " "))
+		help := c.short
+		if more != "" {
+			help = c.group
+		}
+		all = append(all, option{names: []string{word}, help: help})
 	}
-	fmt.Fprintf(&b, "    esac\n    [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- \"$cur\")); return; }\n  else\n    words=%q\n  fi\n", strings.TrimSpace(names.String()))
+	return all
+}
+
+// families are the beginnings of names that go on, each with a space behind it.
+func families() []string {
+	var all []string
+	for _, c := range commands() {
+		words := strings.Fields(c.name)
+		for n := 1; n < len(words); n++ {
+			if begin := strings.Join(words[:n], " ") + " "; !slices.Contains(all, begin) {
+				all = append(all, begin)
+			}
+		}
+	}
+	return all
+}
+
+func namesOf(options []option) string {
+	var all []string
+	for _, o := range options {
+		all = append(all, o.names...)
+	}
+	return strings.Join(all, " ")
+}
+
+func bash() string {
+	var b strings.Builder
+	b.WriteString("_proa() {\n  local cur=${COMP_WORDS[COMP_CWORD]} before=\"${COMP_WORDS[*]:1:COMP_CWORD-1} \" words= command=\n  case $before in\n")
+	fmt.Fprintf(&b, "    ' ') command=1 words=%q ;;\n", namesOf(next("")))
+	for _, begin := range families() {
+		fmt.Fprintf(&b, "    %q) command=1 words=%q ;;\n", begin, namesOf(next(begin)))
+	}
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "    %q*) words=%q ;;\n", c.name+" ", namesOf(optionsOf(c)))
+	}
+	b.WriteString("  esac\n  [[ $cur == -* || -n $command ]] || { COMPREPLY=($(compgen -f -- \"$cur\")); return; }\n")
 	b.WriteString("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o filenames -F _proa proa\n")
 	return b.String()
 }
@@ -54,32 +94,51 @@ func bash() string {
 func zsh() string {
 	quote := strings.NewReplacer("'", `'\''`, ":", `\:`).Replace
 	var b strings.Builder
-	b.WriteString("#compdef proa\n_proa() {\n  local -a words_\n  if (( CURRENT == 2 )); then\n    words_=(\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "      '%s:%s'\n", c.name, quote(c.short))
-	}
-	b.WriteString("    )\n    _describe command words_\n    return\n  fi\n  case $words[2] in\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "    %s) words_=(", c.name)
-		for _, o := range optionsOf(c) {
+	described := func(options []option) {
+		b.WriteString("words_=(")
+		for _, o := range options {
 			for _, name := range o.names {
 				fmt.Fprintf(&b, " '%s:%s'", name, quote(o.help))
 			}
 		}
-		b.WriteString(" ) ;;\n")
+		b.WriteString(" )")
+	}
+	b.WriteString("#compdef proa\n_proa() {\n  local -a words_\n  case \"${(j: :)words[2,CURRENT-1]} \" in\n")
+	for _, begin := range append([]string{" "}, families()...) {
+		fmt.Fprintf(&b, "    %q) ", begin)
+		described(next(strings.TrimLeft(begin, " ")))
+		b.WriteString("; _describe command words_; return ;;\n")
+	}
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "    %q*) ", c.name+" ")
+		described(optionsOf(c))
+		b.WriteString(" ;;\n")
 	}
 	b.WriteString("  esac\n  if [[ $PREFIX == -* ]]; then _describe option words_; else _files; fi\n}\n" +
 		"if [ \"$funcstack[1]\" = _proa ]; then _proa \"$@\"; else compdef _proa proa; fi\n")
 	return b.String()
 }
 
+// fishSeen is the condition that these words were typed.
+func fishSeen(words string) string {
+	return "__fish_seen_subcommand_from " + strings.Join(strings.Fields(words), "; and __fish_seen_subcommand_from ")
+}
+
 func fish() string {
 	quote := strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace
 	var b strings.Builder
+	for _, o := range next("") {
+		fmt.Fprintf(&b, "complete -c proa -n __fish_use_subcommand -f -a %s -d '%s'\n", o.names[0], quote(o.help))
+	}
+	for _, begin := range families() {
+		words := next(begin)
+		for _, o := range words {
+			fmt.Fprintf(&b, "complete -c proa -n '%s; and not __fish_seen_subcommand_from %s' -f -a %s -d '%s'\n", fishSeen(begin), namesOf(words), o.names[0], quote(o.help))
+		}
+	}
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "complete -c proa -n __fish_use_subcommand -f -a %s -d '%s'\n", c.name, quote(c.short))
 		for _, o := range optionsOf(c) {
-			fmt.Fprintf(&b, "complete -c proa -n '__fish_seen_subcommand_from %s'", c.name)
+			fmt.Fprintf(&b, "complete -c proa -n '%s'", fishSeen(c.name))
 			for _, name := range o.names {
 				if bare, long := strings.CutPrefix(name, "--"); long {
 					fmt.Fprintf(&b, " -l %s", bare)

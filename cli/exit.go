@@ -116,6 +116,9 @@ func problemOf(err error) *problem {
 	case fault.KindUnavailable:
 		p.code = ExitUnavailable
 	}
+	if strings.HasPrefix(f.Code, "CF-AsyncService") {
+		p.next = "proa services    # shows when it has ended"
+	}
 	if f.Cause != nil {
 		p.says += "\n(" + f.Cause.Error() + ")"
 	}

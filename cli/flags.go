@@ -63,6 +63,13 @@ func (f *flags) text(names, value, help string) *string {
 	return p
 }
 
+// maybe is a text that may also be given empty; nil when it is not given.
+func (f *flags) maybe(names, value, help string) **string {
+	p := new(*string)
+	f.add(setter{set: func(v string) error { *p = &v; return nil }}, names, value, help)
+	return p
+}
+
 func (f *flags) list(names, value, help string) *[]string {
 	p := new([]string)
 	f.add(setter{set: func(v string) error { *p = append(*p, v); return nil }}, names, value, help)

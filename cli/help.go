@@ -10,19 +10,24 @@ import (
 func (e *Env) overview() {
 	fmt.Fprintf(e.Out, "%s runs your apps on the platform.\n\n", e.bold("proa"))
 	fmt.Fprintf(e.Out, "First steps:  proa login -a URL\n              proa push APP -p DIRECTORY\n")
+	e.chapter(commands())
+	fmt.Fprintf(e.Out, "\nproa COMMAND --help shows options and examples; proa help exit-codes and proa help environment show more.\n")
+}
+
+// chapter lists some commands.
+func (e *Env) chapter(some []command) {
 	longest := 0
-	for _, c := range commands() {
+	for _, c := range some {
 		longest = max(longest, len(c.name))
 	}
 	group := ""
-	for _, c := range commands() {
+	for _, c := range some {
 		if c.group != group {
 			group = c.group
 			fmt.Fprintf(e.Out, "\n%s\n", e.bold(group))
 		}
 		e.entry("  "+c.name+strings.Repeat(" ", longest-len(c.name)+2), c.short)
 	}
-	fmt.Fprintf(e.Out, "\nproa COMMAND --help shows options and examples; proa help exit-codes and proa help environment show more.\n")
 }
 
 // entry writes a label and a text beside it, which wraps on a narrow terminal.
@@ -91,13 +96,18 @@ const environment = `  PROA_HOME            directory in which .proa holds the c
   PROA_PASSWORD        their password, or the secret of a client
   PROA_CLIENT_SECRET   the secret for create-client
   PROA_DOCKER_PASSWORD the password for push --docker-username
+  PROA_BROKER_PASSWORD the password for create-service-broker and update-service-broker
+  PROA_NOTIFY_URL      the notification service, if the API does not say where it is
+  PROA_NOTIFY_CLIENT_ID, PROA_NOTIFY_CLIENT_SECRET
+                       the client that sends, for proa notify
+  PROA_AUTH_URL        the authorization server that gives it tokens, where there is no API
   PROA_STAGING_TIMEOUT how long push waits for staging (15m)
   PROA_STARTUP_TIMEOUT how long push waits for instances to start (5m)
   NO_COLOR             no colours`
 
 func helpCommand() command {
 	return command{
-		name: "help", args: "[COMMAND]", group: "Other", short: "Show help",
+		name: "help", args: "[COMMAND] [WORD] [WORD]", group: "Other", short: "Show help",
 		examples: []string{"proa help push", "proa help exit-codes", "proa help environment"},
 		setup: func(*flags) action {
 			return func(_ context.Context, s *session, args []string) error {
@@ -108,10 +118,15 @@ func helpCommand() command {
 					s.say("%s\n%s", s.bold("Exit codes"), exitCodes)
 				case args[0] == "environment":
 					s.say("%s\n%s", s.bold("Environment variables"), environment)
+				case len(family(args)) > 0:
+					s.chapter(family(args))
 				default:
-					c, err := find(args[0])
+					c, rest, err := find(args)
 					if err != nil {
 						return err
+					}
+					if len(rest) > 0 {
+						return usage("%q is one argument too many.", rest[0])
 					}
 					s.page(c)
 				}
@@ -136,13 +151,20 @@ func commands() []command {
 	return []command{
 		loginCommand, authCommand, logoutCommand, targetCommand, apiCommand, tokenCommand,
 		pushCommand, createAppCommand, applyManifestCommand, appsCommand, appCommand, startCommand, stopCommand, restartCommand, restageCommand,
-		scaleCommand, deleteCommand, envCommand, setEnvCommand, unsetEnvCommand, eventsCommand, logsCommand,
+		scaleCommand, deleteCommand, envCommand, setEnvCommand, unsetEnvCommand, eventsCommand, enableNotificationsCommand, disableNotificationsCommand, logsCommand,
 		continueDeploymentCommand, cancelDeploymentCommand, revisionsCommand, revisionCommand, rollbackCommand,
 		routesCommand, routeCommand, createRouteCommand, mapRouteCommand, unmapRouteCommand, checkRouteCommand, deleteRouteCommand, deleteOrphanedRoutesCommand,
 		domainsCommand, createSharedDomainCommand, createPrivateDomainCommand, deletePrivateDomainCommand, deleteSharedDomainCommand,
+		marketplaceCommand, createServiceCommand, servicesCommand, serviceCommand, updateServiceCommand, upgradeServiceCommand, renameServiceCommand, deleteServiceCommand,
+		bindServiceCommand, unbindServiceCommand, createServiceKeyCommand, serviceKeysCommand, serviceKeyCommand, deleteServiceKeyCommand,
+		createUserProvidedServiceCommand, updateUserProvidedServiceCommand, shareServiceCommand, unshareServiceCommand,
+		createServiceBrokerCommand, updateServiceBrokerCommand, renameServiceBrokerCommand, deleteServiceBrokerCommand, serviceBrokersCommand,
+		enableServiceAccessCommand, disableServiceAccessCommand, serviceAccessCommand, purgeServiceInstanceCommand,
 		sshCommand, sshCodeCommand, enableSSHCommand, disableSSHCommand, sshEnabledCommand, allowSpaceSSHCommand, disallowSpaceSSHCommand, spaceSSHAllowedCommand,
-		createOrgCommand, orgsCommand, createSpaceCommand, spacesCommand,
-		createUserCommand, setOrgRoleCommand, setSpaceRoleCommand, createClientCommand, clientsCommand, deleteClientCommand,
+		createOrgCommand, orgsCommand, deleteOrgCommand, createSpaceCommand, spacesCommand, deleteSpaceCommand,
+		notifyRegisterCommand, notifyKindsCommand, notifySendCommand, notifyMessageCommand, notifyPreferencesCommand,
+		notifyTemplateCreateCommand, notifyTemplateListCommand, notifyTemplateShowCommand, notifyTemplatePreviewCommand, notifyTemplateAssignCommand, notifyTemplateDeleteCommand,
+		createUserCommand, setOrgRoleCommand, setSpaceRoleCommand, createClientCommand, updateClientCommand, clientsCommand, deleteClientCommand,
 		curlCommand, completionCommand(), helpCommand(), versionCommand,
 	}
 }

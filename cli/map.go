@@ -20,9 +20,10 @@ type mapping struct {
 var mapRouteCommand = command{
 	name: "map-route", args: "APP DOMAIN", group: "Routes", short: "Let a route lead to an app; the route is created if nobody has it",
 	long: "A port that the app does not have yet opens with its next restart; until then the destination is pending. With a weight, the other " +
-		"destinations of the route share what is left of 100 percent as they did before.",
+		"destinations of the route share what is left of 100 percent as they did before. Under a domain for tcp the route is a port; without --port " +
+		"one is taken that is free.",
 	examples: []string{"proa map-route shop apps.example.com --hostname shop", "proa map-route shop apps.example.com --hostname shop --path /metrics --app-port 9191",
-		"proa map-route shop-next apps.example.com --hostname shop --destination-weight 10"},
+		"proa map-route shop-next apps.example.com --hostname shop --destination-weight 10", "proa map-route broker tcp.apps.example.com --port 20000 --app-port 1883"},
 	needs: aSpace,
 	setup: func(f *flags) action {
 		at := addressFlags(f)
@@ -93,6 +94,7 @@ func (s *session) mapRoute(ctx context.Context, app string, at address, m mappin
 		if err != nil {
 			return err
 		}
+		s.chosen(at, made)
 		r = &made
 	}
 	if r.Destinations, err = s.destine(ctx, *r, a, m); err != nil {
@@ -194,7 +196,7 @@ func (s *session) printMapped(a v3.App, r v3.Route) {
 		s.printPending(map[string]string{a.GUID: a.Name}, own)
 	case a.State != "STARTED":
 		s.say("\nNext: proa start %s", shell(a.Name))
-	case s.link(r) != "":
-		s.say("\nOpen: %s", s.link(r))
+	case s.reach(r) != "":
+		s.say("\n%s", s.reach(r))
 	}
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -49,6 +51,37 @@ var orgsCommand = command{
 	},
 }
 
+var deleteOrgCommand = command{
+	name: "delete-org", args: "ORG", group: "Organizations and spaces", short: "Delete an organization, with its spaces and all that is in them",
+	examples: []string{"proa delete-org research", "proa delete-org research -f    # without being asked"},
+	needs:    aLogin,
+	setup: func(f *flags) action {
+		force := f.on("force,f", "do not ask")
+		return func(ctx context.Context, s *session, args []string) error {
+			org, err := s.findOrg(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Really delete org %s with its spaces, their apps and their services?", clean(org.Name))
+			if err := s.confirm(ctx, *force, question); err != nil {
+				return err
+			}
+			s.say("Deleting org %s as %s...", s.bold(clean(org.Name)), s.bold(clean(s.who())))
+			if err := s.remove(ctx, "/v3/organizations/"+url.PathEscape(org.GUID)); err != nil {
+				return err
+			}
+			if s.cfg.Org.GUID == org.GUID {
+				s.cfg.Org, s.cfg.Space = Place{}, Place{}
+				if err := s.cfg.save(s.Home); err != nil {
+					return err
+				}
+			}
+			s.ok()
+			return nil
+		}
+	},
+}
+
 // already turns the refusal of a thing that is there already into a word about it: who asks for it has it.
 func (s *session) already(err error, start, end string) error {
 	if err == nil {
@@ -60,4 +93,13 @@ func (s *session) already(err error, start, end string) error {
 		return nil
 	}
 	return err
+}
+
+// exists is already in words of our own, where those of the API are about its rules.
+func (s *session) exists(err error, refusal, says string) error {
+	if err == nil || !strings.Contains(problemOf(err).says, refusal) {
+		return err
+	}
+	s.say("%s", clean(says))
+	return nil
 }

@@ -41,6 +41,9 @@ func (w *world) routes() map[string]http.HandlerFunc {
 		"POST /v3/organizations": func(rw http.ResponseWriter, _ *http.Request) {
 			w.refuse(rw, 422, "CF-UnprocessableEntity", "Organization 'research' already exists.")
 		},
+		"POST /v3/spaces": func(rw http.ResponseWriter, _ *http.Request) {
+			w.refuse(rw, 422, "CF-UnprocessableEntity", "Name must be unique per organization")
+		},
 		"GET /v3/apps": func(rw http.ResponseWriter, r *http.Request) {
 			if w.manifest == "" || r.URL.Query().Get("space_guids") != "s-1" || !strings.Contains("shop", r.URL.Query().Get("names")) {
 				w.list(rw)

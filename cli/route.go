@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +57,23 @@ func (a address) words() string {
 	return text
 }
 
-// find is the route there is, or nil. A parameter that is sent empty asks for routes that have none; a comma in one asks for two.
+// isTCP tells whether the routes of a domain are ports.
+func isTCP(d v3.Domain) bool { return slices.Contains(d.SupportedProtocols, "tcp") }
+
+// which refuses an address that could be any port of a domain.
+func (a address) which(d v3.Domain) error {
+	if isTCP(d) && a.port == nil {
+		return usage("Routes of domain %s are ports: say which one with --port. proa routes lists those of this space.", clean(d.Name))
+	}
+	return nil
+}
+
+// find is the route there is, or nil: of a domain for tcp without a port, none is meant that is there. A parameter that is sent empty asks
+// for routes that have none; a comma in one asks for two.
 func (s *session) find(ctx context.Context, d v3.Domain, a address) (*v3.Route, error) {
+	if isTCP(d) && a.port == nil {
+		return nil, nil
+	}
 	q := url.Values{"domain_guids": {d.GUID}, "hosts": {a.host}, "paths": {a.path}, "per_page": {"1"}, "page": {"1"}}
 	if a.port != nil {
 		q.Set("ports", strconv.Itoa(*a.port))
@@ -71,7 +87,7 @@ func (s *session) find(ctx context.Context, d v3.Domain, a address) (*v3.Route, 
 		if err != nil {
 			return nil, err
 		}
-		if strings.EqualFold(r.Host, a.host) && r.Path == a.path {
+		if strings.EqualFold(r.Host, a.host) && r.Path == a.path && as(r.Port) == as(a.port) {
 			return &r, nil
 		}
 		if q.Has("page") {
@@ -85,6 +101,9 @@ func (s *session) find(ctx context.Context, d v3.Domain, a address) (*v3.Route, 
 func (s *session) findRoute(ctx context.Context, a address) (v3.Route, error) {
 	d, err := s.findDomain(ctx, a.domain)
 	if err != nil {
+		return v3.Route{}, err
+	}
+	if err := a.which(d); err != nil {
 		return v3.Route{}, err
 	}
 	r, err := s.find(ctx, d, a)
@@ -114,9 +133,19 @@ func (s *session) createRoute(ctx context.Context, d v3.Domain, a address) (v3.R
 	return made, err
 }
 
+// chosen is the port of a route, and says so if it was the platform that chose it.
+func (s *session) chosen(a address, made v3.Route) *int {
+	if a.port != nil || made.Port == nil {
+		return a.port
+	}
+	s.say("The route is %s.", s.bold(clean(made.URL)))
+	return made.Port
+}
+
 var createRouteCommand = command{
 	name: "create-route", args: "DOMAIN", group: "Routes", short: "Take an address for the space, without an app behind it yet",
-	examples: []string{"proa create-route apps.example.com --hostname shop", "proa create-route apps.example.com --hostname shop --path /api"},
+	long:     "Under a domain for tcp a route is a port: the one that --port names, or any that is free.",
+	examples: []string{"proa create-route apps.example.com --hostname shop", "proa create-route apps.example.com --hostname shop --path /api", "proa create-route tcp.apps.example.com"},
 	needs:    aSpace,
 	setup: func(f *flags) action {
 		at := addressFlags(f)
@@ -127,10 +156,11 @@ var createRouteCommand = command{
 			if err != nil {
 				return err
 			}
-			_, err = s.createRoute(ctx, d, a)
+			made, err := s.createRoute(ctx, d, a)
 			if err := s.already(err, "Route already exists", ""); err != nil {
 				return err
 			}
+			a.port = s.chosen(a, made)
 			s.ok()
 			s.say("\nNext: proa map-route APP %s", a.words())
 			return nil
@@ -177,6 +207,9 @@ var checkRouteCommand = command{
 			a := at(args[0])
 			d, err := s.findDomain(ctx, a.domain)
 			if err != nil {
+				return err
+			}
+			if err := a.which(d); err != nil {
 				return err
 			}
 			q := url.Values{}

@@ -123,6 +123,37 @@ func TestMapRoute(t *testing.T) {
 	contains(t, w.refused(ExitNotFound, "unmap-route", "shop", "example.com", "--hostname", "gone"), "There is no route gone.example.com")
 }
 
+// A route of tcp is a port: without one a new route is meant, or nothing.
+func TestTCPRoutes(t *testing.T) {
+	p := &routing{}
+	w := loggedIn(t, p.serve)
+	contains(t, w.ok("domains"), "tcp.example.com  shared        tcp")
+	contains(t, w.ok("create-route", "tcp.example.com", "--port", "20001"), "tcp.example.com:20001", "Next: proa map-route APP tcp.example.com --port 20001")
+	contains(t, w.ok("create-route", "tcp.example.com", "--port", "20001"), "Route already exists", "OK")
+	contains(t, w.ok("create-route", "tcp.example.com"), "The route is tcp.example.com:20000.", "Next: proa map-route APP tcp.example.com --port 20000")
+	contains(t, w.refused(ExitFailed, "create-route", "tcp.example.com", "--port", "99"), "Port 99 is not available")
+	contains(t, w.refused(ExitFailed, "create-route", "tcp.example.com", "--hostname", "shop"), "Hosts are not supported for TCP routes")
+	contains(t, w.ok("check-route", "tcp.example.com", "--port", "20001"), "The route tcp.example.com:20001 exists.")
+	contains(t, w.ok("check-route", "tcp.example.com", "--port", "20002"), "does not exist", "proa create-route tcp.example.com --port 20002")
+	contains(t, w.ok("map-route", "shop", "tcp.example.com", "--port", "20001"), "OK", "Connect: tcp.example.com:20001\n")
+	if n := len(p.routes); n != 2 {
+		t.Errorf("there are %d routes", n)
+	}
+	contains(t, w.ok("map-route", "shop", "tcp.example.com", "--app-port", "1883"), "The route is tcp.example.com:20002.", "pending: restart the app to open port 1883")
+	contains(t, w.ok("routes"), "tcp.example.com:20001  shop:8080", "tcp.example.com:20002  shop:1883 pending")
+	contains(t, w.ok("route", "tcp.example.com", "--port", "20001"), "port:     20001", "protocol: tcp", "8080  tcp       -       mapped", "Connect: tcp.example.com:20001")
+	contains(t, w.ok("app", "shop"), "tcp.example.com:20001", "tcp.example.com:20002 port 1883 pending")
+	for _, c := range [][]string{{"route", "tcp.example.com"}, {"delete-route", "tcp.example.com", "-f"}, {"unmap-route", "shop", "tcp.example.com"}, {"check-route", "tcp.example.com"}} {
+		contains(t, w.refused(ExitUsage, c...), "say which one with --port")
+	}
+	contains(t, w.refused(ExitNotFound, "route", "tcp.example.com", "--port", "20009"), "There is no route tcp.example.com:20009")
+	w.ok("unmap-route", "shop", "tcp.example.com", "--port", "20001")
+	w.ok("delete-route", "tcp.example.com", "--port", "20001", "-f")
+	if n := len(p.routes); n != 2 || *p.routes[0].Port != 20000 || *p.routes[1].Port != 20002 {
+		t.Errorf("left are %d routes", n)
+	}
+}
+
 // A weight is a percentage, and the others share the rest: a platform that wants 100 together gets it.
 func TestWeights(t *testing.T) {
 	p := &routing{}
@@ -215,6 +246,12 @@ func TestRoutesElsewhere(t *testing.T) {
 	for _, r := range []v3.Route{{URL: "*.example.com", Host: "*"}, {URL: "tcp.example.com:1024", Protocol: "tcp"}} {
 		if got := s.link(r); got != "" {
 			t.Errorf("%s opens at %s", r.URL, got)
+		}
+	}
+	s.Env = &Env{}
+	for want, r := range map[string]v3.Route{"Connect: tcp.example.com:1024": {URL: "tcp.example.com:1024", Protocol: "tcp"}, "Open: https://shop.example.com": {URL: "shop.example.com", Protocol: "http"}, "": {URL: "*.example.com", Host: "*"}} {
+		if got := s.reach(r); got != want {
+			t.Errorf("%s: %q", r.URL, got)
 		}
 	}
 }

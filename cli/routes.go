@@ -137,10 +137,14 @@ var routeCommand = command{
 			if s.flags.json {
 				return s.json(names.listed(r))
 			}
-			s.pairs(s.Out, [][2]string{{"route", clean(r.URL)}, {"domain", clean(a.domain)}, {"host", clean(firstOf(r.Host, "-"))}, {"path", clean(firstOf(r.Path, "-"))},
-				{"protocol", clean(r.Protocol)}, {"space", clean(names.listed(r).Space)}})
-			if link := s.link(r); link != "" {
-				s.say("\nOpen: %s", link)
+			place := [][2]string{{"host", clean(firstOf(r.Host, "-"))}, {"path", clean(firstOf(r.Path, "-"))}}
+			if r.Port != nil {
+				place = [][2]string{{"port", fmt.Sprint(*r.Port)}}
+			}
+			s.pairs(s.Out, slices.Concat([][2]string{{"route", clean(r.URL)}, {"domain", clean(a.domain)}}, place,
+				[][2]string{{"protocol", clean(r.Protocol)}, {"space", clean(names.listed(r).Space)}}))
+			if reach := s.reach(r); reach != "" {
+				s.say("\n%s", reach)
 			}
 			s.say("")
 			if len(r.Destinations) == 0 {
@@ -173,6 +177,17 @@ func (s *session) link(r v3.Route) string {
 	return (&url.URL{Scheme: apps.Scheme, Host: host, Path: path}).String()
 }
 
+// reach says how a route is reached: where a browser opens it, or where to connect; empty if neither.
+func (s *session) reach(r v3.Route) string {
+	if link := s.link(r); link != "" {
+		return "Open: " + s.bold(link)
+	}
+	if r.Protocol == "tcp" {
+		return "Connect: " + s.bold(clean(r.URL))
+	}
+	return ""
+}
+
 // printLinks says where an app is reached.
 func (s *session) printLinks(ctx context.Context, a v3.App) error {
 	routes, err := v3.All[v3.Route](ctx, s.api, appPath(a)+"/routes")
@@ -182,8 +197,8 @@ func (s *session) printLinks(ctx context.Context, a v3.App) error {
 	lead := "\n"
 	for _, r := range toApp(a, routes) {
 		open := slices.ContainsFunc(r.Destinations, func(d v3.Destination) bool { return d.State != v3.DestinationPending })
-		if link := s.link(r); link != "" && open {
-			s.say("%sOpen: %s", lead, s.bold(link))
+		if reach := s.reach(r); reach != "" && open {
+			s.say("%s%s", lead, reach)
 			lead = ""
 		}
 	}

@@ -27,7 +27,8 @@ func (p *routing) serve(w *world) map[string]http.HandlerFunc {
 	shared := v3.Domain{Resource: v3.Resource{GUID: "d-1"}, Name: "example.com", SupportedProtocols: []string{"http"}}
 	own := v3.Domain{Resource: v3.Resource{GUID: "d-2"}, Name: "own.example.org", SupportedProtocols: []string{"http"}}
 	own.Relationships.Organization = v3.One("o-1")
-	p.domains = []v3.Domain{shared, own}
+	ports := v3.Domain{Resource: v3.Resource{GUID: "d-3"}, Name: "tcp.example.com", SupportedProtocols: []string{"tcp"}}
+	p.domains = []v3.Domain{shared, own, ports}
 	for guid, name := range map[string]string{"a-1": "shop", "a-2": "next", "a-3": "a,b"} {
 		p.apps = append(p.apps, v3.App{Resource: v3.Resource{GUID: guid}, Name: name, State: "STARTED"})
 	}
@@ -90,7 +91,12 @@ func (p *routing) listRoutes(rw http.ResponseWriter, r *http.Request) {
 	some(p, rw, r, p.routes, map[string]func(*v3.Route) string{
 		"domain_guids": func(r *v3.Route) string { return r.Relationships.Domain.GUID() }, "hosts": func(r *v3.Route) string { return r.Host },
 		"paths": func(r *v3.Route) string { return r.Path }, "space_guids": func(r *v3.Route) string { return r.Relationships.Space.GUID() },
-		"organization_guids": func(*v3.Route) string { return "o-1" }, "ports": func(*v3.Route) string { return "" }})
+		"organization_guids": func(*v3.Route) string { return "o-1" }, "ports": func(r *v3.Route) string {
+			if r.Port == nil {
+				return ""
+			}
+			return fmt.Sprint(*r.Port)
+		}})
 }
 
 func (p *routing) listAppRoutes(rw http.ResponseWriter, r *http.Request) {
@@ -142,12 +148,12 @@ func (p *routing) deleteDomain(rw http.ResponseWriter, r *http.Request) {
 
 func (p *routing) checkRoute(rw http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	p.say(rw, http.StatusOK, v3.RouteReservation{MatchingRoute: p.taken(r.PathValue("guid"), q.Get("host"), q.Get("path"))})
+	p.say(rw, http.StatusOK, v3.RouteReservation{MatchingRoute: p.taken(r.PathValue("guid"), q.Get("host"), q.Get("path"), q.Get("port"))})
 }
 
-func (p *routing) taken(domain, host, path string) bool {
+func (p *routing) taken(domain, host, path, port string) bool {
 	return slices.ContainsFunc(p.routes, func(o *v3.Route) bool {
-		return o.Relationships.Domain.GUID() == domain && o.Host == host && o.Path == path
+		return o.Relationships.Domain.GUID() == domain && o.Host == host && o.Path == path && (o.Port == nil && port == "" || o.Port != nil && fmt.Sprint(*o.Port) == port)
 	})
 }
 
@@ -161,7 +167,11 @@ func (p *routing) createRoute(rw http.ResponseWriter, r *http.Request) {
 		p.refuse(rw, 422, "CF-UnprocessableEntity", "Invalid domain or space. Ensure that both exist and you have access to them.")
 		return
 	}
-	if p.taken(p.domains[d].GUID, as(ask.Host), as(ask.Path)) {
+	if isTCP(p.domains[d]) {
+		p.createPort(rw, p.domains[d], ask)
+		return
+	}
+	if p.taken(p.domains[d].GUID, as(ask.Host), as(ask.Path), "") {
 		p.refuse(rw, 422, "CF-UnprocessableEntity", fmt.Sprintf("Route already exists with host '%s' for domain '%s'.", as(ask.Host), p.domains[d].Name))
 		return
 	}
@@ -169,6 +179,29 @@ func (p *routing) createRoute(rw http.ResponseWriter, r *http.Request) {
 	made := &v3.Route{Resource: p.id("r"), Protocol: "http", Host: at.host, Path: at.path, URL: at.String(), Relationships: ask.Relationships, Destinations: []v3.Destination{}}
 	p.routes = append(p.routes, made)
 	p.say(rw, http.StatusCreated, made)
+}
+
+// createPort takes a port from 20000 on: the one that is asked for, or the first that is free.
+func (p *routing) createPort(rw http.ResponseWriter, d v3.Domain, ask v3.RouteCreate) {
+	port := 20000
+	for ask.Port == nil && p.taken(d.GUID, "", "", fmt.Sprint(port)) {
+		port++
+	}
+	if ask.Port != nil {
+		port = *ask.Port
+	}
+	switch {
+	case ask.Host != nil || ask.Path != nil:
+		p.refuse(rw, 422, "CF-UnprocessableEntity", "Hosts are not supported for TCP routes.")
+	case port < 20000 || port > 20009:
+		p.refuse(rw, 422, "CF-UnprocessableEntity", fmt.Sprintf("Port %d is not available on this domain's router group. Try a different port", port))
+	case p.taken(d.GUID, "", "", fmt.Sprint(port)):
+		p.refuse(rw, 422, "CF-UnprocessableEntity", fmt.Sprintf("Route already exists with port '%d' for domain '%s'.", port, d.Name))
+	default:
+		made := &v3.Route{Resource: p.id("r"), Protocol: "tcp", Port: &port, URL: fmt.Sprintf("%s:%d", d.Name, port), Relationships: ask.Relationships, Destinations: []v3.Destination{}}
+		p.routes = append(p.routes, made)
+		p.say(rw, http.StatusCreated, made)
+	}
 }
 
 func (p *routing) at(rw http.ResponseWriter, r *http.Request) *v3.Route {
@@ -200,6 +233,9 @@ func (p *routing) destine(rw http.ResponseWriter, r *http.Request) {
 	}
 	for _, d := range ask.Destinations {
 		made := p.destination(d)
+		if one.Protocol == "tcp" {
+			made.Protocol = "tcp"
+		}
 		if slices.ContainsFunc(all, func(o v3.Destination) bool {
 			return o.App.GUID == made.App.GUID && typeOf(o) == typeOf(made) && o.Port == made.Port
 		}) {

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,11 +112,52 @@ func TestLists(t *testing.T) {
 	contains(t, w.ok("orgs"), "name", "research")
 	contains(t, w.ok("spaces", "--output", "json"), `"name": "dev"`)
 	contains(t, w.ok("create-org", "research"), "already exists.", "OK")
+	contains(t, w.ok("create-space", "dev"), "Space dev exists already; nothing was created.\nOK", "proa target -o research -s dev")
 	_, errs, code := w.run("app", "shop")
 	if code != ExitNotFound {
 		t.Errorf("exit %d", code)
 	}
 	contains(t, errs, `There is no app "shop" in space dev.`, "proa apps")
+}
+
+// What was deleted is no target any more.
+func TestDeleteOrgAndSpace(t *testing.T) {
+	left := []string{"/v3/organizations/o-1", "/v3/spaces/s-1"}
+	w := loggedIn(t, func(w *world) map[string]http.HandlerFunc {
+		forget := func(rw http.ResponseWriter, r *http.Request) {
+			if !slices.Contains(left, r.URL.Path) {
+				w.refuse(rw, http.StatusNotFound, "CF-ResourceNotFound", "Not found")
+				return
+			}
+			left = slices.DeleteFunc(left, func(p string) bool { return p == r.URL.Path })
+			rw.Header().Set("Location", w.URL+"/v3/jobs/j-1")
+			rw.WriteHeader(http.StatusAccepted)
+		}
+		return map[string]http.HandlerFunc{"DELETE /v3/organizations/{guid}": forget, "DELETE /v3/spaces/{guid}": forget}
+	})
+	contains(t, w.refused(ExitUsage, "delete-space", "dev"), "Really delete space dev of org research with its apps and services?", "--force")
+	contains(t, w.refused(ExitUsage, "delete-org", "research"), "Really delete org research with its spaces, their apps and their services?", "--force")
+	contains(t, w.refused(ExitNotFound, "delete-space", "prod", "-f"), `There is no space "prod"`)
+	contains(t, w.refused(ExitNotFound, "delete-org", "elsewhere", "-f"), `There is no organization "elsewhere".`)
+	answer := func(says string) (string, int) {
+		_, errs, code := w.runIn(t.Context(), func(e *Env) { e.InTTY, e.In = true, strings.NewReader(says+"\n") }, "delete-space", "dev")
+		return errs, code
+	}
+	if errs, code := answer("n"); code != ExitFailed || !strings.Contains(errs, "Nothing was changed.") {
+		t.Errorf("after no: exit %d, %s", code, errs)
+	}
+	if len(left) != 2 {
+		t.Fatalf("left are %v before anybody agreed", left)
+	}
+	if errs, code := answer("y"); code != 0 {
+		t.Errorf("after yes: exit %d, %s", code, errs)
+	}
+	contains(t, w.refused(ExitTarget, "apps"), "No space is targeted.")
+	contains(t, w.ok("delete-org", "research", "-f"), "Deleting org research as ada...", "OK")
+	contains(t, w.refused(ExitTarget, "spaces"), "proa target -o ORG")
+	if len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
 }
 
 func TestCurl(t *testing.T) {
@@ -136,9 +178,9 @@ func TestCurl(t *testing.T) {
 func TestHelpAndCompletion(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range commands() {
-		contains(t, w.ok(c.name, "--help"), "Usage", "proa "+c.name)
+		contains(t, w.ok(append(strings.Fields(c.name), "--help")...), "Usage", "proa "+c.name)
 		for _, sh := range []string{"bash", "zsh", "fish"} {
-			contains(t, w.ok("completion", sh), c.name)
+			contains(t, w.ok("completion", sh), strings.Fields(c.name)...)
 		}
 	}
 	contains(t, w.ok("help", "exit-codes"), "130")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -24,7 +25,7 @@ var createSpaceCommand = command{
 			ask.Relationships.Organization = v3.One(org.GUID)
 			var made v3.Space
 			err = s.post(ctx, "/v3/spaces", ask, &made)
-			if err := s.already(err, "Name must be unique per organization", ""); err != nil {
+			if err := s.exists(err, "Name must be unique per organization", "Space "+args[0]+" exists already; nothing was created."); err != nil {
 				return err
 			}
 			if err == nil {
@@ -83,6 +84,41 @@ var spacesCommand = command{
 			return list(s, spaces, "There are no spaces in this organization. Next: proa create-space SPACE", []string{"name", "created"}, func(p v3.Space) []string {
 				return []string{clean(p.Name), s.ago(time.Time(p.CreatedAt))}
 			})
+		}
+	},
+}
+
+var deleteSpaceCommand = command{
+	name: "delete-space", args: "SPACE", group: "Organizations and spaces", short: "Delete a space, with its apps, routes and services",
+	examples: []string{"proa delete-space dev", "proa delete-space dev -o research -f    # without being asked"},
+	needs:    aLogin,
+	setup: func(f *flags) action {
+		orgName, force := f.text("org,o", "ORG", "organization it belongs to, instead of the target"), f.on("force,f", "do not ask")
+		return func(ctx context.Context, s *session, args []string) error {
+			org, err := s.orgNamed(ctx, *orgName)
+			if err != nil {
+				return err
+			}
+			space, err := s.findSpace(ctx, org.GUID, args[0])
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Really delete space %s of org %s with its apps and services?", clean(space.Name), clean(org.Name))
+			if err := s.confirm(ctx, *force, question); err != nil {
+				return err
+			}
+			s.say("Deleting space %s in org %s as %s...", s.bold(clean(space.Name)), s.bold(clean(org.Name)), s.bold(clean(s.who())))
+			if err := s.remove(ctx, "/v3/spaces/"+url.PathEscape(space.GUID)); err != nil {
+				return err
+			}
+			if s.cfg.Space.GUID == space.GUID {
+				s.cfg.Space = Place{}
+				if err := s.cfg.save(s.Home); err != nil {
+					return err
+				}
+			}
+			s.ok()
+			return nil
 		}
 	},
 }

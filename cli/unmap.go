@@ -30,6 +30,9 @@ func (s *session) unmapRoute(ctx context.Context, app string, at address, meant 
 	if err != nil {
 		return err
 	}
+	if err := at.which(d); err != nil {
+		return err
+	}
 	a, err := s.findApp(ctx, app)
 	if err != nil {
 		return err

@@ -48,9 +48,11 @@ func (s *session) createUser(ctx context.Context, u uaa.User) error {
 	err := s.auth.Call(ctx, http.MethodPost, "/Users", u, &made)
 	if fault.Is(err, fault.KindConflict) {
 		s.say("User %s exists already; nothing of it was changed.", clean(u.UserName))
-		if made.ID, err = s.userID(ctx, u.UserName); err != nil || made.ID == "" {
+		var ids []string
+		if ids, err = idsOf(ctx, s.auth, u.UserName); err != nil || len(ids) == 0 {
 			return err
 		}
+		made.ID = ids[0]
 	}
 	if err != nil {
 		return err
@@ -62,10 +64,14 @@ func (s *session) createUser(ctx context.Context, u uaa.User) error {
 	return err
 }
 
-func (s *session) userID(ctx context.Context, name string) (string, error) {
+// idsOf are the ids of those whom the authorization server knows by a name: one for each place where somebody of this name logs in.
+func idsOf(ctx context.Context, server *uaa.Conn, name string) (ids []string, err error) {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)
-	for u, err := range s.auth.Users(ctx, `userName eq "`+quoted+`"`, 1, "id") {
-		return u.ID, err
+	for u, err := range server.Users(ctx, `userName eq "`+quoted+`"`, 100, "id") {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, u.ID)
 	}
-	return "", nil
+	return ids, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	v3 "github.com/proa-dev/proa/platform/v3"
 )
@@ -61,11 +62,13 @@ func (s *session) printVars(title string, vars map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		text, plain := vars[name].(string)
 		if !plain {
-			pretty, err := json.MarshalIndent(vars[name], "  ", "  ")
-			if err != nil {
-				continue
+			var pretty strings.Builder
+			enc := json.NewEncoder(&pretty)
+			enc.SetEscapeHTML(false) // credentials are copied from here
+			enc.SetIndent("  ", "  ")
+			if err := enc.Encode(vars[name]); err == nil {
+				s.say("  %s: %s", clean(name), strings.TrimSuffix(pretty.String(), "\n"))
 			}
-			s.say("  %s: %s", clean(name), pretty)
 			continue
 		}
 		s.say("  %s: %s", clean(name), clean(text))
