@@ -20,7 +20,10 @@ tools: ## Build the pinned golangci-lint and govulncheck, once for this machine
 	@$(tool) govulncheck
 
 build: ## Build every program into bin/
-	go build -o bin/ ./cmd/...
+	go build -o bin/ $$(go list ./cmd/... | grep -vE '/(launcher|sftp|ssh)$$')
+	CGO_ENABLED=0 go build -o bin/launcher ./cmd/launcher # this and sftp run in containers of apps, on whatever is there
+	CGO_ENABLED=0 go build -o bin/proa-sftp ./cmd/sftp
+	go build -o bin/proa-ssh ./cmd/ssh # bin/ comes first on the PATH of .run/env, and there are others of these two names
 
 test: ## Run the tests with the race detector on a real PostgreSQL (PKG=./kit/... for some)
 	@$(postgres) start test

@@ -15,7 +15,7 @@ root=$(realpath "$(dirname "$0")/..")
 run=$(realpath -m "${PROA_RUN:-$root/.run}")
 postgres=$root/engines/postgres/run.sh
 postfix=$root/engines/postfix/run.sh
-parts=(auth notify api controller ssh) # in the order they start
+parts=(auth notify pgbroker api controller ssh) # in the order they start
 auth_listen=${PROA_AUTH_LISTEN:-127.0.0.1:8081}
 auth_metrics=${PROA_AUTH_METRICS_LISTEN:-127.0.0.1:9081}
 auth_url=http://$auth_listen
@@ -29,6 +29,9 @@ api_url=http://$api_listen
 controller_metrics=${PROA_CONTROLLER_METRICS_LISTEN:-127.0.0.1:9083}
 ssh_listen=${PROA_SSH_LISTEN:-127.0.0.1:2222}
 ssh_metrics=${PROA_SSH_METRICS_LISTEN:-127.0.0.1:9084}
+pgbroker_listen=${PROA_PGBROKER_LISTEN:-127.0.0.1:8085}
+pgbroker_metrics=${PROA_PGBROKER_METRICS_LISTEN:-127.0.0.1:9085}
+pgbroker_url=http://$pgbroker_listen
 
 say() { printf '%s\n' "$*"; }
 die() {
@@ -250,17 +253,63 @@ build() { # PROGRAM [NAME=value...]
 
 cluster() { (umask 022 && cd "$root" && go build -buildvcs=false -o bin/cluster ./engines/cluster && bin/cluster "$@" 9>&-); }
 
+# up_services runs the PostgreSQL whose databases apps get, and prepares it for the broker as docs/pgbroker.md tells operators to. It has an
+# address of its own on the cluster's bridge: at the host's are the API server and the registry, which apps must not reach.
+up_services() {
+	local host=${PROA_REGISTRY%:*} net
+	net=${host#10.}
+	net=${net%%.*}
+	services=10.$net.0.2
+	ip address replace "$services/32" dev "proa$net"
+	"$postgres" start services "$services" "10.$net.0.0/17"
+	secret services-password random
+	"$postgres" sql services <<-END
+		select 'create role pgbroker' where not exists (select from pg_roles where rolname = 'pgbroker') \gexec
+		alter role pgbroker login createdb createrole password '$(cat "$run/secrets/services-password")';
+		grant set on parameter temp_file_limit to pgbroker;
+		revoke connect, temporary on database postgres, template1 from public;
+		grant connect on database postgres to pgbroker;
+	END
+}
+
+up_pgbroker() {
+	local secrets=$run/secrets at
+	build pgbroker
+	secret pgbroker-keyset "$root/bin/auth" keyset new
+	secret pgbroker-password random
+	"$postgres" create dev proa_pgbroker
+	"$postgres" url dev proa_pgbroker | keep "$secrets/pgbroker-database-url"
+	at=$("$postgres" url services)
+	at=${at#*@}
+	keep "$secrets/pgbroker-server-url" <<<"postgres://pgbroker:$(cat "$secrets/services-password")@$at"
+	at=${at%%/*}
+
+	part_start pgbroker "$pgbroker_listen" \
+		PROA_PGBROKER_LISTEN="$pgbroker_listen" \
+		PROA_PGBROKER_METRICS_LISTEN="$pgbroker_metrics" \
+		PROA_PGBROKER_PASSWORD_FILE="$secrets/pgbroker-password" \
+		PROA_PGBROKER_DATABASE_URL_FILE="$secrets/pgbroker-database-url" \
+		PROA_PGBROKER_KEYSET_FILE="$secrets/pgbroker-keyset" \
+		PROA_PGBROKER_SERVER_URL_FILE="$secrets/pgbroker-server-url" \
+		PROA_PGBROKER_HOST="$services" \
+		PROA_PGBROKER_PORT="${at##*:}" \
+		PROA_PGBROKER_SSLMODE=disable \
+		"$root/bin/pgbroker"
+	part_ready pgbroker "$pgbroker_url/readyz"
+}
+
 up_platform() {
-	local secrets=$run/secrets host host_key
+	local secrets=$run/secrets host host_key services
 	cluster up || die "The cluster is not up. Mend what is said above, then run make up again."
 	# shellcheck source=/dev/null
 	. "$run/cluster.env"
+	up_services
+	up_pgbroker
 	build api
 	build controller
 	build launcher CGO_ENABLED=0
 	build sftp CGO_ENABLED=0
 	build ssh
-	build proa
 	host=${PROA_REGISTRY%:*}
 	secret api-keyset "$root/bin/auth" keyset new
 	secret ssh-host-key "$root/bin/proa-ssh" key
@@ -279,6 +328,9 @@ up_platform() {
 		PROA_API_CLIENT_SECRET_FILE="$secrets/api-client-secret" \
 		PROA_APPS_DOMAIN="$PROA_APPS_DOMAIN" \
 		PROA_APPS_URL="http://$PROA_APPS_DOMAIN:${PROA_GATEWAY_HTTP##*:}" \
+		PROA_NOTIFY_URL="$notify_url" \
+		PROA_TCP_DOMAIN="${PROA_TCP_DOMAIN:-}" \
+		PROA_TCP_PORTS="${PROA_TCP_PORTS:-}" \
 		PROA_SSH_ADDRESS="$ssh_listen" \
 		PROA_SSH_FINGERPRINT="$host_key" \
 		KUBECONFIG="$KUBECONFIG" \
@@ -299,6 +351,8 @@ up_platform() {
 		PROA_LAUNCHER_FILE="$root/bin/launcher" \
 		PROA_SFTP_FILE="$root/bin/proa-sftp" \
 		PROA_GATEWAY_CIDRS="$host/32" \
+		PROA_ALLOWED_CIDRS="$services/32" \
+		PROA_TCP_GATEWAY="${PROA_TCP_GATEWAY:-}" \
 		"$root/bin/controller"
 	part_start ssh "$ssh_listen" \
 		PROA_SSH_LISTEN="$ssh_listen" \
@@ -312,7 +366,19 @@ up_platform() {
 	part_ready api "$api_url/readyz"
 	part_ready controller "http://$controller_metrics/readyz"
 	part_ready ssh "http://$ssh_metrics/readyz"
+	register_pgbroker >"$run/log/register.log" 2>&1 || die "The service broker could not be registered: $(tail -n 5 "$run/log/register.log") Mend that, then run make up again."
 }
+
+# register_pgbroker makes the broker known to the platform and its plans to everybody, as an operator does.
+register_pgbroker() (
+	PROA_PASSWORD=$(cat "$run/secrets/admin-password")
+	PROA_BROKER_PASSWORD=$(cat "$run/secrets/pgbroker-password")
+	export PROA_HOME=$run/operator PROA_USERNAME=admin PROA_PASSWORD PROA_BROKER_PASSWORD
+	proa=$root/bin/proa
+	"$proa" login -a "$api_url"
+	"$proa" create-service-broker postgres platform "$pgbroker_url" --update-if-exists
+	"$proa" enable-service-access postgres
+)
 
 write_env() {
 	{
@@ -327,17 +393,30 @@ write_env() {
 			echo "export PROA_API_URL='$api_url'"
 			echo "export PROA_GATEWAY_URL='http://$PROA_GATEWAY_HTTP'"
 			echo "export PROA_SSH_ADDR='$ssh_listen'"
+			echo "export PROA_PGBROKER_URL='$pgbroker_url'"
+			echo "export PROA_PGBROKER_USERNAME='platform'"
+			echo "export PROA_PGBROKER_PASSWORD='$(cat "$run/secrets/pgbroker-password")'"
 			cat "$run/cluster.env"
-			echo "PATH='$root/bin':\$PATH"
 		}
+		echo "export PROA_LOG_DIR='$run/log'"
+		echo "PATH='$root/bin':\$PATH"
 	} | keep "$run/env"
 }
 
 platform_line() {
 	if with_platform; then
-		echo "  platform              $api_url, with apps at http://NAME.$PROA_APPS_DOMAIN"
+		echo "  platform              $api_url, with apps at http://NAME.$PROA_APPS_DOMAIN${PROA_TCP_DOMAIN:+ and $PROA_TCP_DOMAIN:$PROA_TCP_PORTS}"
 	else
 		echo "  platform              left out, because its engines are not built. Build them once, as root: make engines"
+	fi
+}
+
+# next_step logs in where there is a platform, and else asks for a token.
+next_step() {
+	if with_platform; then
+		echo "  proa login -a \"\$PROA_API_URL\" -u \"\$PROA_ADMIN_USERNAME\" -p \"\$PROA_ADMIN_PASSWORD\""
+	else
+		echo "  curl -u cf: -d grant_type=password -d username=\"\$PROA_ADMIN_USERNAME\" -d password=\"\$PROA_ADMIN_PASSWORD\" \"\$PROA_AUTH_URL/oauth/token\""
 	fi
 }
 
@@ -351,6 +430,7 @@ up() {
 	up_postfix
 	up_auth
 	up_notify
+	build proa
 	if with_platform; then up_platform; else parts=(auth notify); fi
 	write_env
 	cat <<-END
@@ -363,9 +443,9 @@ up() {
 		  logs                  $run/log
 		$(platform_line)
 
-		Take the addresses and the administrator's password into your shell, and ask for a token:
+		Take the addresses and the administrator's password into your shell, and log in:
 		  . ${run/#"$root/"/}/env
-		  curl -u cf: -d grant_type=password -d username="\$PROA_ADMIN_USERNAME" -d password="\$PROA_ADMIN_PASSWORD" "\$PROA_AUTH_URL/oauth/token"
+		$(next_step)
 
 		make status says what runs; make down stops it.
 	END
@@ -388,7 +468,7 @@ status() {
 	local part result=0
 	"$postgres" status dev || result=$?
 	status_postfix || result=$?
-	with_platform || parts=(auth notify)
+	if with_platform; then "$postgres" status services || result=$?; else parts=(auth notify); fi
 	for part in "${parts[@]}"; do part_status "$part" || result=$?; done
 	return "$result"
 }

@@ -15,6 +15,7 @@ import (
 
 const (
 	appsDomain = "apps.proa.localhost"
+	tcpDomain  = "tcp." + appsDomain
 	maxNodes   = 4 // each node knows the way to the pods of this many
 )
 
@@ -32,10 +33,13 @@ type Cluster struct {
 	Net     int               // the second part of all its addresses
 	HTTP    string            // where the gateway listens
 	HTTPS   string            //
+	TCP     []int             // and for routes of tcp, at the address of HTTP
 	Nodes   int               // how many it was asked to have
 	Engines map[string]string // where each engine was built
 	Images  map[string]string // the file of each image that nodes import
 	Groups  string            // which controllers the host's control groups shared out before, in version 2
+
+	GatewayAPI string // the module with its definitions
 }
 
 func (c *Cluster) at(part ...string) string {

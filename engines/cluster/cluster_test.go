@@ -39,13 +39,20 @@ func newTrial(t *testing.T) *trial {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", r.program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	r.env = append(os.Environ(), "PROA_STATE="+r.state, "PROA_RUN="+dir+"/run", "PROA_GATEWAY_HTTP="+freeAddress(t), "PROA_GATEWAY_HTTPS="+freeAddress(t))
+	r.env = append(os.Environ(), "PROA_STATE="+r.state, "PROA_RUN="+dir+"/run", "PROA_GATEWAY_HTTP="+freeAddress(t), "PROA_GATEWAY_HTTPS="+freeAddress(t), "PROA_TCP_PORTS="+freePorts(t))
 	t.Cleanup(func() {
 		if out, code := r.run("clean"); code != 0 {
 			t.Errorf("clean ends with %d: %s", code, out)
 		}
 	})
 	return r
+}
+
+// freePorts is a range of one.
+func freePorts(t *testing.T) string {
+	t.Helper()
+	_, port, _ := strings.Cut(freeAddress(t), ":")
+	return port + "-" + port
 }
 
 func freeAddress(t *testing.T) string {
@@ -208,12 +215,17 @@ func TestSettingsAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
+	held := port(taken.Addr().String())
 	for setting, says := range map[string]string{
 		"PROA_GATEWAY_HTTP=80":                        "must be a loopback address with a port",
 		"PROA_GATEWAY_HTTP=:80":                       "must be a loopback address with a port",
 		"PROA_GATEWAY_HTTPS=0.0.0.0:443":              "must be a loopback address with a port",
 		"PROA_GATEWAY_HTTPS=" + taken.Addr().String(): "choose another address with PROA_GATEWAY_HTTPS",
 		"PROA_GATEWAY_HTTP=localhost:" + "notanumber": "must be a loopback address with a port",
+		"PROA_TCP_PORTS=all":                          "must be a range of at most 60 ports",
+		"PROA_TCP_PORTS=20009-20000":                  "must be a range of at most 60 ports",
+		"PROA_TCP_PORTS=20000-20060":                  "must be a range of at most 60 ports",
+		"PROA_TCP_PORTS=" + held + "-" + held:         "choose another address with PROA_TCP_PORTS",
 	} {
 		before := r.env
 		r.env = append(slices.Clone(r.env), setting)

@@ -107,17 +107,34 @@ func (c *Cluster) registry() program {
 // gateway goes straight to pods, not through the addresses of services, and keeps connections to them for less than app servers do
 // (Node's 5 s): a request never meets one that is being closed. It follows changes after 250 ms instead of 2 s, so that an instance
 // that is to stop is forgotten before it does, and lets a request last 15 minutes instead of one, as Cloud Foundry does.
+//
+// Tracing is on for the id that it gives each request, in traceparent. It samples none by itself; what clients ask to be sampled is lost:
+// nobody listens where it is sent.
 func (c *Cluster) gateway() program {
-	return program{name: "traefik", env: []string{"KUBECONFIG=" + c.at("gateway.kubeconfig")}, args: []string{
+	args := []string{
 		c.engine("traefik", "traefik"), "--global.checknewversion=false", "--global.sendanonymoususage=false", "--log.level=WARN",
 		"--entrypoints.web.address=" + c.HTTP, "--entrypoints.websecure.address=" + c.HTTPS,
 		"--entrypoints.web.transport.respondingtimeouts.readtimeout=15m", "--entrypoints.websecure.transport.respondingtimeouts.readtimeout=15m",
-		"--serverstransport.forwardingtimeouts.dialtimeout=5s", "--serverstransport.forwardingtimeouts.idleconntimeout=4s",
+		"--serverstransport.forwardingtimeouts.dialtimeout=5s", "--serverstransport.forwardingtimeouts.idleconntimeout=4s", "--tcpserverstransport.dialtimeout=5s",
 		"--providers.file.filename=" + c.at("retry.yaml"), "--providers.file.watch=false",
 		"--entrypoints.web.http.middlewares=next@file", "--entrypoints.websecure.http.middlewares=next@file",
+		"--tracing.samplerate=0", "--tracing.otlp.http.endpoint=http://" + c.Loopback() + ":9/v1/traces",
 		"--providers.providersthrottleduration=250ms",
 		"--providers.kubernetesgateway=true", "--providers.kubernetesgateway.statusaddress.ip=127.0.0.1",
-	}}
+	}
+	if len(c.TCP) > 0 {
+		args = append(args, "--providers.kubernetesgateway.experimentalchannel=true") // TCPRoute is there
+	}
+	for _, port := range c.TCP {
+		args = append(args, fmt.Sprintf("--entrypoints.tcp-%d.address=%s", port, c.tcp(port)))
+	}
+	return program{name: "traefik", env: []string{"KUBECONFIG=" + c.at("gateway.kubeconfig")}, args: args}
+}
+
+// tcp is the address where the gateway takes connections of a port.
+func (c *Cluster) tcp(port int) string {
+	host, _, _ := net.SplitHostPort(c.HTTP)
+	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // configureRegistry writes the registry's settings and its one user. Nodes have no account of their own: whoever runs
@@ -148,10 +165,16 @@ func (c *Cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 
 // apply gives the API server the objects that make this a cluster for Proa.
 func (c *Cluster) apply(ctx context.Context) error {
-	if _, err := c.kubectl(ctx, "apply", "--server-side", "-f", c.engine("traefik", "crds")); err != nil {
+	definitions := []string{"-f", c.engine("traefik", "crds")}
+	if len(c.TCP) > 0 {
+		for _, kind := range []string{"tcproutes", "tlsroutes"} { // Traefik wants both, or follows neither
+			definitions = append(definitions, "-f", filepath.Join(c.GatewayAPI, "config", "crd", "experimental", "gateway.networking.k8s.io_"+kind+".yaml"))
+		}
+	}
+	if _, err := c.kubectl(ctx, append([]string{"apply", "--server-side"}, definitions...)...); err != nil {
 		return err
 	}
-	if _, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", c.engine("traefik", "crds")); err != nil {
+	if _, err := c.kubectl(ctx, append([]string{"wait", "--for=condition=Established", "--timeout=30s"}, definitions...)...); err != nil {
 		return err
 	}
 	cert, err := os.ReadFile(c.at("pki", "gateway.crt"))
@@ -197,13 +220,23 @@ func (c *Cluster) check(ctx context.Context) error {
 		if number, bad := strconv.Atoi(port); err != nil || bad != nil || number < 1 || number > 65535 || !net.ParseIP(host).IsLoopback() {
 			return fmt.Errorf("%s is %q, but must be a loopback address with a port, such as 127.0.0.1:8080. Set it so, then run this again", name, address)
 		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if err != nil {
-			return fmt.Errorf("the gateway cannot have %s (%w). Stop what listens there, or choose another address with %s", address, err, name)
+		if err := available(ctx, name, address); err != nil {
+			return err
 		}
-		if err := l.Close(); err != nil {
+	}
+	for _, port := range c.TCP {
+		if err := available(ctx, "PROA_TCP_PORTS", c.tcp(port)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// available fails where somebody listens already.
+func available(ctx context.Context, name, address string) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("the gateway cannot have %s (%w). Stop what listens there, or choose another address with %s", address, err, name)
+	}
+	return l.Close()
 }

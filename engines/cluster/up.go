@@ -64,6 +64,9 @@ func up(ctx context.Context, root, dir, run string, nodes int) error {
 	}
 	say("The cluster is up after %.1f s, with %d node(s).", time.Since(since).Seconds(), c.Nodes)
 	say("  apps      http://NAME.%s, at %s and %s", appsDomain, c.HTTP, c.HTTPS)
+	if len(c.TCP) > 0 {
+		say("  tcp       %s, ports %s", tcpDomain, c.ports())
+	}
 	say("  registry  %s", c.Registry())
 	say("Use it from your shell: . %s && kubectl get pods -A", c.Run+"/cluster.env")
 	return nil
@@ -82,9 +85,32 @@ func gatewayAddresses() (http, https string) {
 	return setting("PROA_GATEWAY_HTTP", "127.0.0.1:80"), setting("PROA_GATEWAY_HTTPS", "127.0.0.1:443")
 }
 
+const maxPorts = 60 // of tcp: a Gateway has 64 listeners
+
+// gatewayPorts is where it is to take connections of tcp.
+func gatewayPorts() (all []int, err error) {
+	text := setting("PROA_TCP_PORTS", "20000-20009")
+	var first, last int
+	if _, err := fmt.Sscanf(text, "%d-%d", &first, &last); err != nil || first < 1 || last > 65535 || last < first || last-first >= maxPorts {
+		return nil, fmt.Errorf("PROA_TCP_PORTS is %q, but must be a range of at most %d ports, such as 20000-20009. Set it so, then run this again", text, maxPorts)
+	}
+	for port := first; port <= last; port++ {
+		all = append(all, port)
+	}
+	return all, nil
+}
+
+// ports is the range of them; empty for a cluster that was brought up before there were any.
+func (c *Cluster) ports() string {
+	if len(c.TCP) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", c.TCP[0], c.TCP[len(c.TCP)-1])
+}
+
 // sameAddresses refuses to pass over an address that somebody has set since.
 func (c *Cluster) sameAddresses() error {
-	for name, has := range map[string]string{"PROA_GATEWAY_HTTP": c.HTTP, "PROA_GATEWAY_HTTPS": c.HTTPS} {
+	for name, has := range map[string]string{"PROA_GATEWAY_HTTP": c.HTTP, "PROA_GATEWAY_HTTPS": c.HTTPS, "PROA_TCP_PORTS": c.ports()} {
 		if wants := os.Getenv(name); wants != "" && wants != has {
 			return fmt.Errorf("the gateway listens on %s, and %s says %s. Run make cluster-down first to move it", has, name, wants)
 		}
@@ -96,6 +122,10 @@ func (c *Cluster) sameAddresses() error {
 func create(ctx context.Context, root, dir, runDir string) (*Cluster, error) {
 	c := &Cluster{Dir: dir, Run: runDir, Groups: sharedControllers()}
 	c.HTTP, c.HTTPS = gatewayAddresses()
+	var err error
+	if c.TCP, err = gatewayPorts(); err != nil {
+		return nil, err
+	}
 	if err := c.check(ctx); err != nil {
 		return nil, err
 	}
@@ -153,7 +183,19 @@ func (c *Cluster) findEngines(ctx context.Context, root string) error {
 		name, where, _ := strings.Cut(strings.TrimSpace(line), " ")
 		c.Engines[name] = where
 	}
-	return nil
+	c.GatewayAPI, err = gatewayAPI(ctx, filepath.Join(root, "engines", "traefik"))
+	return err
+}
+
+// gatewayAPI is where the module is that the gateway was built with: definitions that its engine does not bring are there.
+func gatewayAPI(ctx context.Context, engine string) (string, error) {
+	const name = "sigs.k8s.io/gateway-api"
+	env := []string{"GOWORK=off", "GOFLAGS="}
+	if _, err := output(ctx, env, "go", "-C", engine, "mod", "download", name); err != nil {
+		return "", err
+	}
+	found, err := output(ctx, env, "go", "-C", engine, "list", "-m", "-f", "{{.Dir}}", name)
+	return strings.TrimSpace(found), err
 }
 
 // bring starts what does not run and waits until all of it works together.
@@ -235,6 +277,9 @@ func (c *Cluster) writeEnv() error {
 		return err
 	}
 	env = append(env, "KUBECONFIG="+c.Run+"/kubeconfig", "PROA_APPS_DOMAIN="+appsDomain, "PROA_GATEWAY_HTTP="+c.HTTP, "PROA_GATEWAY_HTTPS="+c.HTTPS)
+	if len(c.TCP) > 0 {
+		env = append(env, "PROA_TCP_GATEWAY=proa-gateway/tcp", "PROA_TCP_DOMAIN="+tcpDomain, "PROA_TCP_PORTS="+c.ports())
+	}
 	var text strings.Builder
 	for _, line := range env {
 		name, value, _ := strings.Cut(line, "=")
@@ -252,7 +297,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	}{
 		{"names are resolved", []string{"rollout", "status", "--timeout=1s", "-n", "kube-system", "deployment/coredns"}},
 		{"network policies are enforced", []string{"rollout", "status", "--timeout=1s", "-n", "kube-system", "daemonset/network-policies"}},
-		{"the gateway has its listeners", []string{"wait", "--for=condition=Programmed", "--timeout=1s", "-n", "proa-gateway", "gateway/apps"}},
+		{"the gateway has its listeners", []string{"wait", "--for=condition=Programmed", "--timeout=1s", "-n", "proa-gateway", "gateway", "--all"}},
 	} {
 		if err := c.until(ctx, wait.what, c.mains(), func(ctx context.Context) error {
 			_, err := c.kubectl(ctx, wait.args...)

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Runs PostgreSQL for this checkout: named instances, each with its own data directory, port and password, on
-# loopback only. `dev` keeps its data through a power cut; every other instance trades that for speed.
+# loopback only. `dev` and `services` keep their data through a power cut; every other instance trades that for speed.
 #
 #   engines/postgres/run.sh start NAME            start it, installing PostgreSQL where root may
+#   engines/postgres/run.sh start NAME ADDRESS NETWORK   let those of NETWORK reach it at ADDRESS, too
 #   engines/postgres/run.sh stop [NAME]           stop it, or all of them
 #   engines/postgres/run.sh status [NAME]         say whether it runs; exits 3 when it does not
 #   engines/postgres/run.sh url NAME [DATABASE]   print the URL of a database
 #   engines/postgres/run.sh create NAME DATABASE  create the database if it is missing
 #   engines/postgres/run.sh exists NAME DATABASE  succeed if the database exists
+#   engines/postgres/run.sh sql NAME              run what psql reads on its standard input, as the superuser
 #   engines/postgres/run.sh destroy [NAME]        stop it and delete its data, or all of them
 #
 # PROA_STATE says where the data lives. It is not in the checkout, because PostgreSQL refuses to run as root and its
@@ -38,7 +40,7 @@ as_owner() (
 )
 
 use() {
-	[[ "${1:-}" =~ ^[a-z][a-z0-9-]*$ ]] || die "Say which instance you mean, in lower-case letters: dev, test or bench."
+	[[ "${1:-}" =~ ^[a-z][a-z0-9-]*$ ]] || die "Say which instance you mean, in lower-case letters: dev, services, test or bench."
 	name=$1
 	home=$state/$name
 	data=$home/data
@@ -106,17 +108,25 @@ choose_port() {
 	echo "$port" >"$home/port"
 }
 
+# configure writes the settings: $1 is a further address to listen on, and $2 the network that may come there. The operator's
+# own accounts may not: they log in from this machine.
 configure() {
 	{
-		echo "listen_addresses = '127.0.0.1'"
+		echo "listen_addresses = '127.0.0.1${1:+,$1}'"
 		echo "port = $(cat "$home/port")"
 		echo "unix_socket_directories = ''"
-		if [ "$name" != dev ]; then
+		if [ "$name" = services ]; then
+			echo 'max_connections = 300'
+		elif [ "$name" != dev ]; then
 			printf '%s\n' 'fsync = off' 'synchronous_commit = off' 'full_page_writes = off' \
 				'max_connections = 300' 'shared_buffers = 512MB' 'max_wal_size = 4GB'
 		fi
 	} >"$data/proa.conf"
-	chown "$owner" "$data/proa.conf"
+	{
+		echo 'host all all 127.0.0.1/32 scram-sha-256'
+		[ -z "${2:-}" ] || printf 'host all %s %s\n' proa,pgbroker "$2 reject" all "$2 scram-sha-256"
+	} >"$data/pg_hba.conf"
+	chown "$owner" "$data/proa.conf" "$data/pg_hba.conf"
 }
 
 # clear_leftovers makes room after a crash. The pid file is deleted only once nobody uses the data directory.
@@ -134,16 +144,17 @@ start() {
 	install_server
 	make_home
 	lock
-	if running; then
+	if running && grep -qxF "listen_addresses = '127.0.0.1${1:+,$1}'" "$data/proa.conf"; then
 		say "PostgreSQL $name already runs on 127.0.0.1:$(cat "$home/port")."
 		return
 	fi
+	! running || halt # it is to listen elsewhere
 	make_data
 	clear_leftovers
 	local _
 	for _ in {1..5}; do
 		choose_port
-		configure
+		configure "$@"
 		rm -f "$home/log"
 		if as_owner "$bin/pg_ctl" start -D "$data" -l "$home/log" -w -t 60 >/dev/null 2>&1; then
 			say "PostgreSQL $name runs on 127.0.0.1:$(cat "$home/port")."
@@ -162,12 +173,16 @@ stop() {
 		say "PostgreSQL $name is not running."
 		return
 	fi
+	halt
+	say "PostgreSQL $name stopped."
+}
+
+halt() {
 	local how
 	for how in fast immediate; do
 		as_owner "$bin/pg_ctl" stop -D "$data" -m "$how" -w -t 30 >/dev/null 2>&1 && break
 	done
 	! running || die "PostgreSQL $name (pid $(server)) does not stop. Look at $home/log, then end that process."
-	say "PostgreSQL $name stopped."
 }
 
 status() {
@@ -230,7 +245,13 @@ command=${1:-}
 case $command in
 start)
 	use "${1:-}"
-	start
+	[ $# -eq 1 ] || [ $# -eq 3 ] || die "Say which address and which network: engines/postgres/run.sh start $name ADDRESS NETWORK"
+	shift
+	start "$@"
+	;;
+sql)
+	use "${1:-}"
+	sql postgres
 	;;
 url | create | exists)
 	use "${1:-}"
