@@ -21,12 +21,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestSessions runs sessions beside each other. TestSessionsAlone runs those that take something away from all others.
-func TestSessions(t *testing.T)      { sessions(t, "testdata") }
+// TestSessions runs sessions beside each other. What they were shown of passwords must be in no log.
+func TestSessions(t *testing.T) {
+	sessions(t, "testdata")
+	t.Cleanup(func() { searchLogs(t) }) // when all of them have ended
+}
+
+// TestSessionsAlone runs those that take something away from all others.
 func TestSessionsAlone(t *testing.T) { sessions(t, "testdata/alone") }
 
 // sessions runs those of a directory. Each has its own home, organization ($ORG) and name of an app ($APP), and logs in as the
-// administrator of the platform at $API.
+// administrator of the platform at $API. The sample apps are in $SAMPLES: a session copies the one it is about.
 func sessions(t *testing.T, dir string) {
 	t.Helper()
 	if os.Getenv("PROA_TEST_E2E") == "" {
@@ -42,7 +47,8 @@ func sessions(t *testing.T, dir string) {
 			t.Fatalf("%s is not on the PATH: install it, or take what make up has built into your shell with . .run/env", program)
 		}
 	}
-	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	build := goSettings(t)
+	samples, err := filepath.Abs("../samples")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +61,13 @@ func sessions(t *testing.T, dir string) {
 				"PROA_HOME": filepath.Join(e.WorkDir, ".proa"), "API": os.Getenv("PROA_API_URL"),
 				"PROA_USERNAME": os.Getenv("PROA_ADMIN_USERNAME"), "PROA_PASSWORD": os.Getenv("PROA_ADMIN_PASSWORD"),
 				"ORG": "e2e-" + id, "APP": "app-" + id, "DOMAIN": os.Getenv("PROA_APPS_DOMAIN"), "GATEWAY": os.Getenv("PROA_GATEWAY_HTTP"),
+				"TCP_DOMAIN": os.Getenv("PROA_TCP_DOMAIN"), "GATEWAY_HOST": host(os.Getenv("PROA_GATEWAY_HTTP")),
 				"KUBECONFIG": os.Getenv("KUBECONFIG"), "NO_PROXY": os.Getenv("NO_PROXY"),
-				"GOCACHE": strings.TrimSpace(string(cache)), "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false",
+				"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "SAMPLES": samples,
 			} {
+				e.Setenv(name, value)
+			}
+			for name, value := range build {
 				e.Setenv(name, value)
 			}
 			e.Defer(func() {
@@ -68,6 +78,25 @@ func sessions(t *testing.T, dir string) {
 			return nil
 		},
 	})
+}
+
+// goSettings are where Go keeps what it has compiled and downloaded, and where it downloads from: sessions have no home of their own.
+func goSettings(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings map[string]string
+	if err := json.Unmarshal(out, &settings); err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
+func host(address string) string {
+	host, _, _ := strings.Cut(address, ":")
+	return host
 }
 
 // A sessionCommand is what a session can say beside the words of testscript itself.
@@ -83,20 +112,19 @@ func sessionCommands() map[string]sessionCommand {
 		"inside": inside,
 		// restarted TYPE waits until the first instance of a process is another one than inside was in last, and ready.
 		"restarted": restarted,
-		// delete-org ORG deletes an organization, for which there is no command yet.
-		"delete-org": func(ts *testscript.TestScript, args []string) error {
-			return deleteOrg(func(args ...string) ([]byte, error) {
-				err := ts.Exec("proa", args...)
-				return []byte(ts.ReadFile("stdout")), err
-			}, args[0])
-		},
 		// keep NAME makes what was printed last a variable.
 		"keep": func(ts *testscript.TestScript, args []string) error {
 			ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 			return nil
 		},
+		// secret INSTANCE KEY NAME reads a key of a database; hidden says that no such key was printed.
+		"secret": secret, "hidden": hidden,
 		// postgres N takes the database away and brings it back, N times.
 		"postgres": postgres,
+		// mail ADDRESS PATTERN waits for a mail to an address that matches, and prints it as its reader sees it.
+		"mail": awaitMail,
+		// mails ADDRESS PATTERN prints how many such mails there are.
+		"mails": countMails,
 		// below LOWER UPPER compares two numbers.
 		"below": below,
 	}

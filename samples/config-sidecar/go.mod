@@ -1,0 +1,3 @@
+module github.com/proa-dev/proa/samples/config-sidecar
+
+go 1.24

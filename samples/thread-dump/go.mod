@@ -1,0 +1,3 @@
+module github.com/proa-dev/proa/samples/thread-dump
+
+go 1.24
