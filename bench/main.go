@@ -22,7 +22,7 @@ import (
 )
 
 // figures are measured in this order.
-var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, manyRoutes, startOne, pushAgain, logSpeed, logStreams, routing}
+var figures = []figure{clientCredentials, walkUsers, notifyEveryone, manyApps, manyRoutes, manyServices, startOne, pushAgain, logSpeed, logStreams, routing}
 
 // figure is something that is measured. It may take several lines to say.
 type figure struct {
