@@ -54,18 +54,28 @@ var rules = []rule{
 		breach: use{"notify/directory/users.go", "./auth/store"},
 	},
 	{
-		in: []string{"platform/..."}, no: []string{"./..."}, but: []string{"./platform/...", "./kit/...", "./auth/uaa"}, alsoTest: true,
+		in: []string{"platform/..."}, no: []string{"./..."}, but: []string{"./platform/...", "./kit/...", "./auth/uaa", "./notify/v1"}, alsoTest: true,
 		why:    "products meet over HTTP: of another product only its protocol may be imported",
 		breach: use{"platform/api/app.go", "./notify"},
 	},
 	{
-		in: []string{"auth/uaa", "platform/v3"}, no: []string{"./..."}, but: []string{"./kit/fault", "./kit/run", "./kit/env"},
+		in: []string{"brokers/..."}, no: []string{"./..."}, but: []string{"./brokers/...", "./kit/..."}, alsoTest: true,
+		why:    "a broker meets the platform over the Open Service Broker API, as anybody's would",
+		breach: use{"brokers/postgres/broker.go", "./platform"},
+	},
+	{
+		notIn: []string{"brokers/..."}, no: []string{"code.cloudfoundry.org/brokerapi/..."}, alsoTest: true,
+		why:    "the library for brokers serves brokers; the platform speaks to them in words of its own",
+		breach: use{"platform/broker/broker.go", "code.cloudfoundry.org/brokerapi/v13/domain"},
+	},
+	{
+		in: []string{"auth/uaa", "platform/v3", "notify/v1"}, no: []string{"./..."}, but: []string{"./kit/fault", "./kit/run", "./kit/env"},
 		why:    "a protocol travels into other products and the command line: it brings nothing of its own product along",
 		breach: use{"auth/uaa/client.go", "./auth/store"},
 	},
 	{
 		in: []string{"cli/..."}, no: []string{"./..."}, alsoTest: true,
-		but:    []string{"./cli/...", "./platform/v3", "./auth/uaa", "./kit/fault", "./kit/run", "./kit/env"},
+		but:    []string{"./cli/...", "./platform/v3", "./auth/uaa", "./notify/v1", "./kit/fault", "./kit/run", "./kit/env"},
 		why:    "the command speaks the public protocols and links no SQL and no Kubernetes",
 		breach: use{"cli/push.go", "./platform"},
 	},
@@ -90,7 +100,7 @@ var rules = []rule{
 		breach: use{"auth/grant/engine.go", "./auth/api"},
 	},
 	{
-		notIn: []string{"kit/pg/...", "*/store", "bench/...", "e2e/..."}, no: sqlEngine,
+		notIn: []string{"kit/pg/...", "kit/queue", "*/store", "brokers/postgres", "bench/...", "e2e/..."}, no: sqlEngine,
 		why:    "every SQL statement stands in a store, beside its scan (a test may look at rows itself)",
 		breach: use{"cmd/auth/main.go", "github.com/jackc/pgx/v5"},
 	},
@@ -120,8 +130,8 @@ var rules = []rule{
 		breach: use{"platform/controller/loop.go", "k8s.io/api/core/v1"},
 	},
 	{
-		notIn: []string{"*/store", "*/work", "*/deliver", "bench/...", "e2e/..."}, no: []string{"github.com/riverqueue/..."},
-		why:    "jobs are queued in the transaction of their rows (store) and worked in work and deliver",
+		notIn: []string{"kit/queue", "*/store", "*/work", "*/deliver", "bench/...", "e2e/..."}, no: []string{"github.com/riverqueue/..."},
+		why:    "jobs are queued in the transaction of their rows (store, through kit/queue) and worked in work and deliver",
 		breach: use{"notify/api/send.go", "github.com/riverqueue/river"},
 	},
 	{
@@ -135,7 +145,7 @@ var rules = []rule{
 		breach: use{"cmd/launcher/main.go", "./kit/env"},
 	},
 	{
-		notIn: []string{"kit/pg/pgtest", "kit/env/envtest", "notify/api/contract", "bench/...", "e2e/..."}, no: []string{"./kit/pg/pgtest", "./kit/env/envtest", "./notify/api/contract", "./notify/deliver/smtptest", "testing"},
+		notIn: []string{"kit/pg/pgtest", "kit/env/envtest", "notify/api/contract", "bench/...", "e2e/..."}, no: []string{"./kit/pg/pgtest", "./kit/env/envtest", "./notify/api/contract", "./notify/deliver/smtptest", "./platform/broker/brokertest", "testing"},
 		why:    "what helps tests is not linked into a program",
 		breach: use{"auth/store/store.go", "./kit/pg/pgtest"},
 	},
@@ -169,12 +179,16 @@ func TestImportRulesCanFail(t *testing.T) {
 	}
 	allowed := []use{
 		{"auth/store/client.go", "github.com/jackc/pgx/v5"},
+		{"brokers/postgres/server.go", "github.com/jackc/pgx/v5"},
+		{"brokers/postgres/broker.go", "code.cloudfoundry.org/brokerapi/v13/domain"},
 		{"auth/api/user_test.go", "./kit/pg/pgtest"},
 		{"cmd/auth/main.go", "./auth/api"},
 		{"kit/web/server.go", "./kit/fault"},
 		{"platform/launch/main.go", "os/exec"},
 		{"platform/launch/main.go", "time.Now"},
 		{"cmd/launcher/main.go", "./platform/launch"},
+		{"cli/notify.go", "./notify/v1"},
+		{"platform/work/tell.go", "./notify/v1"},
 	}
 	for _, b := range breaches(allowed) {
 		t.Errorf("a rule forbids what is meant to be allowed: %s", b)
